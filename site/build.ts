@@ -1,9 +1,9 @@
 /**
- * `npm run docs`: makes docs/ the site in `site/dist`, which the demo serves at /docs/guide/, and prints its size. With
- * `--if-changed` it does nothing where the site is already made of these very files.
+ * `npm run docs`: builds the site of docs/ in `site/dist`, which the demo serves at /docs/guide/, and prints its size.
+ * With `--if-changed` it does nothing if the site was made from the same files.
  *
- * The site is made in a folder of this process and moved into place when it is whole. So builds may run beside each
- * other, and readers have the site before until the new one is there.
+ * The build uses a folder of this process and moves it into place when it is complete. So several builds can run at
+ * once, and readers see the previous site until then.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -23,9 +23,9 @@ import { gzipSync } from 'node:zlib'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 const dist = join(root, 'dist')
-/** The fingerprint of what the site was made of. */
+/** The fingerprint of the files that the site was made from. */
 const madeOf = 'made-of.txt'
-/** All that a build reads: pages are made from the code too. */
+/** All files that a build reads. Pages are made from the code too. */
 const sources = [
   ...[
     '../docs',
@@ -46,7 +46,7 @@ const isCurrent =
 if (!isCurrent || !process.argv.includes('--if-changed')) await makeSite()
 
 async function makeSite(): Promise<void> {
-  // Not for nothing: loading it takes longer than finding that nothing is to be done.
+  // Imported late: loading it takes longer than finding that the site is up to date.
   const { build } = await import('vitepress')
   const work = workFolderOf(process.pid)
   mkdirSync(work)
@@ -63,7 +63,7 @@ async function makeSite(): Promise<void> {
   printSize()
 }
 
-/** Writes each text compressed too, as the demo and many web servers send it. */
+/** Also writes each text in compressed form, which the demo and many web servers send. */
 function compressTexts(folder: string): void {
   for (const name of globSync('**/*.{css,html,js,svg}', { cwd: folder })) {
     const file = join(folder, name)
@@ -115,7 +115,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** A file itself, or all below a folder; paths are below `site/`. */
+/** The file itself, or all files below a folder. Paths are below `site/`. */
 function filesOf(path: string): string[] {
   if (!statSync(join(root, path)).isDirectory()) return [path]
   return readdirSync(join(root, path), { recursive: true, withFileTypes: true })

@@ -1,4 +1,4 @@
-/** A heading's anchor as GitHub makes it, so that a link holds there and on the site. */
+/** The anchor of a heading, as GitHub makes it. So a link works there and on the site. */
 export const githubSlug = (title: string): string =>
   title
     .trim()

@@ -1,4 +1,7 @@
-/** The first page of the site. docs/README.md below it is GitHub's first page of docs/, in tasks and their pages. */
+/**
+ * The first page of the site. It is followed by docs/README.md, GitHub's first page of docs/, with its tasks and
+ * pages.
+ */
 import type { PageData } from 'vitepress'
 
 interface Home {

@@ -1,4 +1,4 @@
-/** What the site does to pages that are written for GitHub. */
+/** Changes of pages that are written for GitHub into pages of the site. */
 import { readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import type { MarkdownRenderer } from 'vitepress'
@@ -8,7 +8,10 @@ const { repository } = JSON.parse(
 ) as { repository: { url: string } }
 const repositoryUrl = repository.url.replace(/^git\+/, '').replace(/\.git$/, '')
 
-/** A file outside of docs/ is no page of the site: its link leads to the repository. A README is its folder's index. */
+/**
+ * A file outside of docs/ is no page of the site, so its link leads to the repository. A README is the index of its
+ * folder.
+ */
 export function mendLinks(markdown: MarkdownRenderer): void {
   const { link_open: render } = markdown.renderer.rules
   markdown.renderer.rules.link_open = (tokens, index, options, env, self) => {
@@ -30,10 +33,10 @@ function onSite(href: string, page: string): string {
   return anchor === undefined ? found : `${found}#${anchor}`
 }
 
-/** Why a code block is not run by the tests stands behind its language: `sh no-run: needs a vendor account`. */
+/** The reason why tests do not run a code block follows its language: `sh no-run: needs a vendor account`. */
 export const notRunReason = /\s+no-run:\s*(\S.*)$/
 
-/** The reason is a note between developers, and a reader of the site has no use for it; GitHub shows none either. */
+/** The reason is a note for developers. GitHub does not show it either. */
 export function hideReasons(markdown: MarkdownRenderer): void {
   const render = markdown.renderer.rules.fence
   markdown.renderer.rules.fence = (tokens, index, options, env, self) => {
@@ -44,8 +47,8 @@ export function hideReasons(markdown: MarkdownRenderer): void {
 }
 
 /**
- * A table that is wider than a phone is scrolled, so the keyboard must reach it; and a column without a name has no
- * header cell, which a screen reader would announce as empty.
+ * A table that is wider than a phone scrolls, so the keyboard must reach it. A column without a name has no header
+ * cell, because a screen reader would announce it as empty.
  */
 export function mendTables(markdown: MarkdownRenderer): void {
   const { rules } = markdown.renderer
@@ -61,8 +64,8 @@ export function mendTables(markdown: MarkdownRenderer): void {
 }
 
 /**
- * The site's first page has a hero. The title and the first paragraph, which GitHub shows, would repeat it. They are
- * rendered for nothing: rendering is where VitePress finds the links that the build checks.
+ * The site's first page has a hero, which would repeat the title and the first paragraph of GitHub's page. They are
+ * still rendered, because VitePress finds the links for its check in this way.
  */
 export function dropTitleOfHome(markdown: MarkdownRenderer): void {
   markdown.core.ruler.push('title of home', ({ env, md, tokens }) => {

@@ -1,4 +1,7 @@
-/** The order of docs/ in the sidebar: the guide in the order of a reader's tasks, the reference, and what is inside. */
+/**
+ * The order of docs/ in the sidebar: the guide in the order of a reader's tasks, the reference, and pages for
+ * developers.
+ */
 import type { DefaultTheme } from 'vitepress'
 
 /** A page with its title in both languages. */
@@ -73,7 +76,7 @@ const inside: readonly Entry[] = [
   ['/testing', 'Testing', '测试'],
 ]
 
-/** A group of the sidebar. The groups that few readers need are folded. */
+/** A group of the sidebar. Groups that few readers need are folded. */
 type Group = readonly [
   english: string,
   chinese: string,

@@ -1,4 +1,4 @@
-/** The pages of the reference that are made from the code at each build: nobody writes them, so nobody forgets to. */
+/** The pages of the reference that are made from the code at each build, so they are always up to date. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
@@ -40,7 +40,7 @@ interface OpenApi {
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
 }
 
-/** What a running API answers to `GET /openapi.json`. It needs neither Redis nor PostgreSQL to say it. */
+/** The answer of a running API to `GET /openapi.json`. It needs neither Redis nor PostgreSQL. */
 async function readOpenApi(): Promise<OpenApi> {
   const postern = await createPostern({
     environment: {
@@ -129,7 +129,10 @@ export async function callsPage(): Promise<string> {
   ].join('\n')
 }
 
-/** The words of each variable: its comment in `.env.example`. Variables below each other share the comment above them. */
+/**
+ * The description of each variable: its comment in `.env.example`. Consecutive variables share the comment above
+ * them.
+ */
 function wordsOfVariables(): ReadonlyMap<string, string> {
   const example = readFileSync(new URL('../.env.example', import.meta.url), 'utf8')
   const words = new Map<string, string>()
@@ -146,7 +149,7 @@ function wordsOfVariables(): ReadonlyMap<string, string> {
   return words
 }
 
-/** Every variable with its default by the code and the words of `.env.example`. */
+/** Every variable with its default from the code and its description from `.env.example`. */
 export function environmentPage(): string {
   const words = wordsOfVariables()
   const read = readEnvironment({

@@ -1,11 +1,11 @@
 /**
- * How the site's search finds pages. The theme sends these functions to the browser as text, so none of them may use
- * anything outside of itself.
+ * The search of the site. The theme sends these functions to the browser as text, so none of them may use variables
+ * from outside.
  */
 
 /**
  * The words of a text. Chinese is written without spaces, so each pair of neighbouring characters is a word: 验证码
- * becomes 验证 and 证码, for the index and for what is typed.
+ * becomes 验证 and 证码. The index and the typed text use the same words.
  */
 export const wordsOf = (text: string): string[] =>
   text
@@ -18,8 +18,8 @@ export const wordsOf = (text: string): string[] =>
     )
 
 /**
- * A reader who searches wants a page about the thing, and a guide first: what is inside, and lists made from the code,
- * come last.
+ * Guides come first in the results, because a reader wants a page about the subject. Pages for developers and lists
+ * made from the code come last.
  */
 export const weightOf = (id: string, _word: string, stored?: Record<string, unknown>): number => {
   const isInside = /\/(performance|invariants|testing|decisions\/|reference\/|comparison)/.test(id)
@@ -27,7 +27,7 @@ export const weightOf = (id: string, _word: string, stored?: Record<string, unkn
   return (isInside ? 0.3 : 1) * (isWholePage ? 3 : 1)
 }
 
-/** Typing errors: one in a word of seven letters or more, so that `passkeys` does not find `passes`. */
+/** Allowed typing errors: one in a word of seven letters or more, so that `passkeys` does not find `passes`. */
 const errorsIn = (word: string) => (word.length > 6 ? 1 : false)
 
 export const miniSearch = {

@@ -11,10 +11,10 @@ interface Panel {
   readonly title: string
   readonly description?: string
   readonly unit: string
-  /** Filled and stacked: the parts of a sum. */
+  /** Filled and stacked, for the parts of a sum. */
   readonly isStacked?: boolean
   readonly max?: number
-  /** Drawn as a red line: where the alert is. */
+  /** Drawn as a red line: the threshold of the alert. */
   readonly alertAt?: number
   readonly queries: readonly Query[]
 }
@@ -33,7 +33,7 @@ const quantile = (q: number, labels: string, metric: string) =>
 const quantiles = (labels: string, metric: string, legend = ''): Query[] =>
   [0.5, 0.95, 0.99].map((q) => [`p${q * 100}${legend}`, quantile(q, labels, metric)])
 
-/** As in the group postern-objective of deploy/prometheus/alerts.yml. */
+/** The same expressions as in the group postern-objective of deploy/prometheus/alerts.yml. */
 const ofCodes = (metric: string, matchers = '') =>
   `sum by (channel) (increase(${of(metric, `kind="captcha"${matchers}`)}[1h]))`
 const sent = ofCodes('postern_accepted_to_sent_seconds_count')

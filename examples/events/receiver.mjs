@@ -12,7 +12,7 @@ const { EVENTS_SECRET, PORT = '8082' } = process.env
 
 // #region receive
 const webhook = new Webhook(EVENTS_SECRET) // for a secret without whsec_: new Webhook(secret, { format: 'raw' })
-const seen = new Set() // yours is a table with a unique column, which keeps each for a day
+const seen = new Set() // replace it by a table with a unique column that keeps each id for a day
 
 const server = createServer(async (request, response) => {
   const body = await text(request)

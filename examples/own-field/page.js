@@ -1,7 +1,7 @@
 /**
- * A field of one's own over the client of the code field. See docs/code-field.md.
+ * A custom field with the client of the code field. See docs/code-field.md.
  *
- * Put the address of your Postern and a publishable key in, then serve the folder at an origin which that key lists.
+ * Insert the address of your Postern and a publishable key. Serve the folder at an origin of that key.
  */
 import {
   createPosternClient,
@@ -24,7 +24,7 @@ async function send(to, challenge) {
 
 async function check(to, code) {
   const result = await client.check({ channel: 'sms', to, scene: 'login', code })
-  // Your server asks Postern whether the pass is good.
+  // Your server asks Postern if the pass is valid.
   return result.ok
     ? logIn(result.answer.pass)
     : (result.problem.detail ?? 'We can not be reached now.')

@@ -2,7 +2,7 @@
  * A provider kind of your own: SMS over the HTTP API of a carrier, here called Acme. docs/guides/own-provider.md explains it.
  *
  *   plugins: [./acme-provider.js]                              # in the policy file
- *   npm run conformance -- examples/own-provider/acme-provider.js           # does it keep every promise?
+ *   npm run conformance -- examples/own-provider/acme-provider.js           # tests every promise
  */
 import { once } from 'node:events'
 import * as http from 'node:http'
@@ -27,7 +27,7 @@ const acme = {
       const { noticeId, to, text: body } = message
       const ends = AbortSignal.any([signal, closing.signal, AbortSignal.timeout(timeoutMs)])
       // #region send
-      // From here on Acme may have the message, so without an answer it is unknown what became of it.
+      // From here on, Acme may have the message. Without an answer, the outcome is unknown.
       let mayBeTaken = false
       try {
         const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
@@ -36,9 +36,9 @@ const acme = {
           if (socket.connecting) socket.once('connect', () => (mayBeTaken = true))
           else mayBeTaken = true
         })
-        // An error that nothing listens to would end the worker; this one is caught below, or ends the body.
+        // Without this listener, an error would end the worker. The error is caught below, or ends the body.
         call.on('error', () => {})
-        // The notice id is the reference: by it Acme recognises a message that is sent again.
+        // The notice id is the reference. With it, Acme recognises a message that is sent again.
         call.end(JSON.stringify({ reference: noticeId, to, body }))
         const [answer] = await once(call, 'response')
         return resultOf(answer.statusCode, answer.headers, await text(answer))
@@ -65,7 +65,7 @@ const acme = {
 
 export default acme
 
-/** Each answer of Acme as one of Postern's results. A detail is a code: never a number, a text or a token. */
+/** The result for each answer of Acme. A detail is a code: never a number, a text or a token. */
 function resultOf(status, headers, body) {
   const { id, error, scope } = parsed(body)
   const detail = `acme HTTP ${status}`
@@ -75,7 +75,7 @@ function resultOf(status, headers, body) {
   if (status === 400) return { kind: 'rejected', detail }
   if (status === 429) {
     const retryAfterMs = Number(headers['retry-after'] ?? 1) * 1_000
-    // About this number alone: the messages of all others go on.
+    // Only for this number: messages to other numbers are still sent.
     return { kind: scope === 'number' ? 'postponed' : 'throttled', retryAfterMs, detail }
   }
   return { kind: 'unavailable', detail }
@@ -91,7 +91,7 @@ function parsed(body) {
 
 const token = 'acme-test-token'
 
-/** Acme, simulated, for `npm run conformance`; nothing of it is used in production. */
+/** A simulation of Acme for `npm run conformance`. Production does not use it. */
 export const conformance = {
   startFarEnd: ({ startHttpFarEnd, json }) =>
     startHttpFarEnd(({ headers, body }, behaviour) => {

@@ -22,7 +22,7 @@ async function verify(pass) {
 }
 // #endregion verify
 
-/** Yours is a table with a unique column, which keeps each for five minutes. */
+/** Replace it by a table with a unique column that keeps each id for five minutes. */
 const used = new Set()
 const rememberOnce = (id) => !used.has(id) && used.add(id)
 

@@ -40,7 +40,7 @@ async function answerTo(request) {
 }
 
 // #region pass
-/** Only this proves that the address is theirs: anybody can write the rest of a form. */
+/** Only this proves that the address is theirs: an attacker can write the rest of a form. */
 async function isGoodPass(form) {
   const answer = await fetch(`${POSTERN_URL}/v1/passes/verify`, {
     method: 'POST',
@@ -52,7 +52,7 @@ async function isGoodPass(form) {
     }),
     signal: AbortSignal.timeout(5_000),
   })
-  // 400 and 422: the form has no pass or no address. Anything else is not the visitor's fault.
+  // 400 and 422: the form has no pass or no address. Other errors are not the visitor's fault.
   if (!answer.ok && answer.status !== 400 && answer.status !== 422)
     throw new Error(`Postern answers ${answer.status}`)
   const { valid, scene } = await answer.json()

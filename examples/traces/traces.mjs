@@ -17,7 +17,7 @@ context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
 trace.setGlobalTracerProvider(
   new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': OTEL_SERVICE_NAME }),
-    // The share of traces that begin here and are kept. A caller with a secret key decides for its own.
+    // The share of traces that are kept, if they begin here. A caller with a secret key decides for its own.
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(Number(TRACES_SHARE)) }),
     spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   }),

@@ -1,4 +1,4 @@
-/** Hands the pass to the app around the web view, which hands it to its own server. */
+/** Gives the pass to the app around the web view. The app sends it to its server. */
 function tellApp(type, detail) {
   const message = { type, ...detail }
   // iOS: a WKScriptMessageHandler named `postern`.

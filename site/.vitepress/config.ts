@@ -15,7 +15,7 @@ const logo = `data:image/svg+xml,${encodeURIComponent(readFileSync(new URL('../.
 
 const description = 'Self-hosted one-time codes and notices by SMS and email, with exact limits'
 const base = '/docs/guide/'
-/** What a link to the site looks like elsewhere. A reader of such links wants the whole address: `SITE_URL` begins it. */
+/** The preview of a link to the site. It needs whole addresses, which begin with `SITE_URL`. */
 const preview = {
   'og:type': 'website',
   'og:title': 'Postern',
@@ -26,7 +26,7 @@ const preview = {
 
 /**
  * The language switch leads to the same page, or to the first page of the other language if there is no such page.
- * VitePress sends it to the browser as text: it can use its arguments only.
+ * VitePress sends the function to the browser as text, so it can use only its arguments.
  */
 const samePage: DefaultTheme.I18nRouting = ({ theme }, { data, hash }, language) => {
   const page = data.relativePath.replace(/^zh\//, '').replace(/(^|\/)index\.md$/, '$1')
@@ -45,11 +45,11 @@ export default defineConfig({
     ':folder/README.md': ':folder/index.md',
     'zh/:folder/README.md': 'zh/:folder/index.md',
   },
-  // In files of their own, so that a Content-Security-Policy needs no exception that changes with every build.
+  // In separate files, so that a Content-Security-Policy needs no exception that changes with every build.
   metaChunk: true,
   lastUpdated: false,
   transformPageData: makeHome,
-  // They lead to what the reader has started.
+  // They lead to servers that the reader has started.
   ignoreDeadLinks: 'localhostLinks',
   head: [
     ['link', { rel: 'icon', href: logo }],

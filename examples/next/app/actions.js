@@ -25,7 +25,7 @@ async function isGoodPass(form) {
     }),
     signal: AbortSignal.timeout(5_000),
   })
-  // 400 and 422: the form has no pass or no address. Anything else is not the visitor's fault.
+  // 400 and 422: the form has no pass or no address. Other errors are not the visitor's fault.
   if (!answer.ok && answer.status !== 400 && answer.status !== 422)
     throw new Error(`Postern answers ${answer.status}`)
   const { valid, scene } = await answer.json()

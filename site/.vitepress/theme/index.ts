@@ -9,10 +9,10 @@ import '../../../web/brand/brand.css'
 import './style.css'
 
 /**
- * The demo below the words of the first page: a still picture. The moving one is ten times as large, so it is loaded when
- * the still one is there and most of it is in view. It lies on the still one, which is seen until the moving one is
- * decoded. A reader who wants no motion or little data starts it by the button, which also ends it. The style sheet shows
- * the picture of the reader's light.
+ * The demo below the text of the first page: a still picture, and a moving one that is ten times as large. The moving
+ * one is loaded when the still one is complete and mostly in view. It lies over the still one, which stays visible
+ * until the moving one is decoded. For a reader who wants no motion or little data, only the button starts it. The
+ * button also ends it. The style sheet shows the picture of the reader's colour scheme.
  */
 const DemoPicture = defineComponent(() => {
   const { frontmatter, localeIndex } = useData()
@@ -49,7 +49,7 @@ const DemoPicture = defineComponent(() => {
     const imagesOf = (end: '-still.webp' | '.webp', facts: Record<string, string>) =>
       ['light', 'dark'].map((scheme) =>
         h('img', {
-          // Before `src`: an image that is not shown is then not loaded.
+          // Before `src`, because then an image that is not shown is not loaded.
           loading: 'lazy',
           class: [scheme, end === '.webp' && 'moving'],
           src: withBase(`/${name}-${scheme}${end}`),
@@ -72,7 +72,7 @@ function wantsNoMotion(): boolean {
   return matchMedia('(prefers-reduced-motion: reduce)').matches || connection?.saveData === true
 }
 
-/** VitePress' own has no main landmark. */
+/** VitePress' page has no main landmark. */
 const Home = () =>
   h('main', { class: 'home' }, [
     h(VPHomeHero),
@@ -81,7 +81,7 @@ const Home = () =>
     h(VPHomeContent, null, () => h(Content)),
   ])
 
-/** VitePress' own has no main landmark, and a link whose name is not its text. */
+/** VitePress' page has no main landmark, and has a link whose name is not its text. */
 function NotFound() {
   const { title, quote, link = '/', linkText } = useData().theme.value.notFound ?? {}
   return h('main', { class: 'missing vp-doc' }, [
@@ -92,8 +92,8 @@ function NotFound() {
 }
 
 /**
- * VitePress' search is a button that contains everything, with links in options, whose names are not their texts. Here it
- * is a dialog with a list of links, and its keys are pictures.
+ * VitePress' search is a button around everything, with links in options whose names are not their texts. Here it is
+ * a dialog with a list of links, and its keys are pictures.
  */
 function mendSearch(): void {
   const box = document.querySelector('.VPLocalSearchBox')
