@@ -1,18 +1,29 @@
 /**
- * Closes resources in the reverse order of opening. Every closer runs, even after an earlier one failed. The first
- * failure is reported. Closing twice closes once.
+ * Closes resources in the reverse order of opening. Every closer runs, even after an earlier one failed or did not end.
+ * The first failure is reported. Closing twice closes once.
  */
+import { orLate } from './deadline.ts'
+
+/** Time limit for all closers. It is shorter than the one of a process, which can so print the part that hangs. */
+const closeWithinMs = 18_000
+/** A closer that is reached late gets this time. */
+const leastMs = 1_000
+
 export type Closers = ReturnType<typeof createClosers>
 
-export function createClosers() {
+export function createClosers(withinMs = closeWithinMs) {
   const closers: (() => unknown)[] = []
   let closing: Promise<void> | undefined
 
   async function closeAll(): Promise<void> {
     const failures: unknown[] = []
+    const endMs = performance.now() + withinMs
     for (const close of closers.reverse()) {
       try {
-        await close()
+        const leftMs = Math.max(endMs - performance.now(), leastMs)
+        await orLate(Promise.resolve(close()), leftMs, () => {
+          throw new Error(`not closed in time: ${close}`)
+        })
       } catch (error) {
         failures.push(error)
       }

@@ -14,3 +14,13 @@ test('closes in reverse order, each one once, and reports the first failure afte
   await expect(close()).rejects.toThrow('server does not close')
   expect(closed).toEqual(['server', 'queue', 'pool'])
 })
+
+test('a part that does not end is named, and what was opened before it is closed', async () => {
+  const { onClose, close } = createClosers(0)
+  const closed: string[] = []
+  const queue = { stop: () => new Promise<void>(() => {}) }
+  onClose(() => closed.push('pool'))
+  onClose(() => queue.stop())
+  await expect(close()).rejects.toThrow('not closed in time: () => queue.stop()')
+  expect(closed).toEqual(['pool'])
+})
