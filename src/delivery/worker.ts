@@ -1,5 +1,6 @@
 import { type ConnectionOptions, DelayedError, type Job, Worker } from 'bullmq'
 import type { Channel } from '../base/channel.ts'
+import { orLate } from '../base/deadline.ts'
 import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { type JobData, queueName, queuePrefix, workerTimings } from '../notice/job.ts'
@@ -7,6 +8,9 @@ import type { Verdict } from './round.ts'
 
 /** Pause before a job whose row could not be claimed is tried again. */
 const againAfterFaultMs = 1_000
+
+/** A stop waits this long for Redis. A job whose end is not stored runs again, and finds its notice ended. */
+const redisMs = 2_000
 
 export type DeliveryWorker = ReturnType<typeof startDeliveryWorker>
 
@@ -21,7 +25,7 @@ export function startDeliveryWorker(deps: {
 }) {
   const { channel, connection, keyPrefix, concurrency, deliver, log } = deps
   let lastProgressMs = performance.now()
-  let active = 0
+  const active = new Set<Promise<Verdict>>()
 
   async function work(job: Job<JobData>, token?: string): Promise<void> {
     // A job of a newer build may have another name and more data, but it still names a row.
@@ -30,15 +34,16 @@ export function startDeliveryWorker(deps: {
       log.jobFailed(String(job.id), new Error('a job without the id of a notice'))
       return
     }
-    active++
+    const delivering = Promise.resolve(id).then(deliver)
+    active.add(delivering)
     let verdict: Verdict
     try {
-      verdict = await deliver(id)
+      verdict = await delivering
     } catch (error) {
       log.jobFailed(id, error)
       verdict = { done: false, againInMs: againAfterFaultMs * (0.5 + Math.random()) }
     } finally {
-      active--
+      active.delete(delivering)
       lastProgressMs = performance.now()
     }
     if (verdict.done) return
@@ -57,8 +62,20 @@ export function startDeliveryWorker(deps: {
   return {
     channel,
     /** Milliseconds since its last job ended; 0 while a job runs. */
-    idleMs: () => (active > 0 ? 0 : performance.now() - lastProgressMs),
-    /** Accepts no more jobs. Resolves when the jobs under way have ended. */
-    close: () => worker.close(),
+    idleMs: () => (active.size > 0 ? 0 : performance.now() - lastProgressMs),
+    /** Accepts no more jobs. Resolves when the jobs under way have ended. BullMQ alone would wait for an absent Redis. */
+    async close(): Promise<void> {
+      const closed = worker.close().then(() => true)
+      let isClosed = false
+      do {
+        await Promise.allSettled(active)
+        isClosed = await orLate(closed, redisMs, () => false)
+      } while (!isClosed && active.size > 0)
+      if (isClosed) return
+      // BullMQ ends these two last. They keep a timer and a connection.
+      // biome-ignore lint/complexity/useLiteralKeys: TypeScript lets only this form through to a protected member
+      await worker['lockManager'].close()
+      await orLate(worker.getBackend().close(true), redisMs, () => {})
+    },
   }
 }

@@ -8,9 +8,11 @@ import { startDeliveryWorker } from '../../src/delivery/worker.ts'
 import { createAdminServer } from '../../src/http/admin.ts'
 import { listen } from '../../src/http/listen.ts'
 import { queueName, queuePrefix } from '../../src/notice/job.ts'
+import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
+import { startTcpProxy, type TcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 import { freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
 
@@ -178,4 +180,25 @@ test('ids never met: a job whose row is gone ends without a fault', async () => 
     const counts = await queue.getJobCounts('waiting', 'active', 'delayed', 'failed')
     return Object.values(counts).every((count) => count === 0)
   })
+})
+
+test.for([
+  ['was never there', (proxy: TcpProxy) => proxy.cut(), 'reconnecting', 'reconnecting'],
+  ['has gone', (proxy: TcpProxy) => proxy.cut(), 'ready', 'reconnecting'],
+  ['never answers', (proxy: TcpProxy) => proxy.stall(), 'connect', 'connect'],
+] as const)('a worker whose Redis %s ends', async ([, fail, before, after]) => {
+  const { url, prefix } = await testRedis()
+  const proxy = await startTcpProxy(Number(new URL(url).port))
+  if (before !== 'ready') fail(proxy)
+  const connection = connectRedis(proxy.through(url), 'worker', () => {})
+  releaseLater(() => closeRedis(connection))
+  const worker = startDeliveryWorker({
+    ...{ channel: 'sms', connection, keyPrefix: prefix, concurrency: 1 },
+    deliver: async () => ({ done: true }),
+    log: { connectionFailed() {} } as unknown as Log,
+  })
+  await eventually(() => connection.status === before)
+  fail(proxy)
+  await eventually(() => connection.status === after)
+  await worker.close()
 })
