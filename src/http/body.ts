@@ -132,16 +132,22 @@ export async function readBytes(
   maxBytes: number,
   share: BodyShare,
 ): Promise<Buffer> {
-  if (Number(request.headers['content-length']) > maxBytes) throw new Problem('payload_too_large')
+  const announcedBytes = Number(request.headers['content-length'])
+  if (announcedBytes > maxBytes) throw new Problem('payload_too_large')
   const given = givenBytes(request)
   if (given) return given
   if (request.readableEnded) throw usedUp()
-  // Most bodies arrive together with their head. They need no listeners, and are never given up. V8 links the tables of a
-  // Set that changes with each request: the old ones, with all they refer to, live until the next full collection of garbage.
-  if (request.complete && request.readableLength > 0) {
-    if (request.readableLength > maxBytes) throw new Problem('payload_too_large')
-    if (!share.take(request.readableLength)) throw noRoom()
-    return request.read()
+  // Most bodies arrive together with their head, and Node reports their end a moment later. They need no listeners, and
+  // are never given up. V8 links the tables of a Set that changes with each request: the old ones, with all they refer
+  // to, live until the next full collection of garbage.
+  const { readableLength } = request
+  if (readableLength > 0 && (request.complete || readableLength === announcedBytes)) {
+    if (readableLength > maxBytes) throw new Problem('payload_too_large')
+    if (!share.take(readableLength)) throw noRoom()
+    const body: Buffer = request.read()
+    // Reads the end too. Otherwise the connection keeps the request until the next one.
+    request.resume()
+    return body
   }
   return new Promise((resolve, reject) => {
     // One growing buffer. A list of one-byte pieces would need hundreds of bytes for each.

@@ -153,22 +153,31 @@ test('a body in any pieces comes out as it was sent, and takes no more room than
   }
 })
 
-test('a body that is there with its head is not among those that may be given up; one that is not all there is', async () => {
-  for (const [length, isListed] of [
-    [4, false],
-    [9, true],
-  ] as const) {
-    const body = new PassThrough()
-    const headers = { 'content-length': String(length) }
-    const message = { headers, complete: !isListed }
-    const request = Object.assign(body, message) as unknown as IncomingMessage
-    body.write('1234')
-    const share = { ...createBodyRoom().open(), onGivenUp: vi.fn() }
-    const read = readBytes(request, 100, share)
-    expect(share.onGivenUp.mock.calls.length > 0).toBe(isListed)
-    body.end('56789'.slice(0, length - 4))
-    expect((await read).length).toBe(length)
+test.each([
+  ['with its head is never given up', '1234', ''],
+  ['in two parts may be given up before its end', '1234', '56789'],
+])('a body that arrives %s', async (_, first, second) => {
+  const share = { ...createBodyRoom().open(), onGivenUp: vi.fn() }
+  const onEnd = vi.fn()
+  const server = createServer(async (request, response) => {
+    // As when a key is found.
+    await null
+    request.on('end', onEnd)
+    response.end(await readBytes(request, 100, share))
+  }).listen(0, '127.0.0.1')
+  releaseLater(() => server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const { socket, received } = await send(port, head('/', 4 + second.length) + first)
+  if (second) {
+    await vi.waitUntil(() => share.onGivenUp.mock.calls.length > 0)
+    socket.write(second)
   }
+  await vi.waitUntil(() => received().endsWith(`\r\n\r\n${first}${second}`))
+  expect(share.onGivenUp.mock.calls.length > 0).toBe(second !== '')
+  // Otherwise the connection keeps the request.
+  await vi.waitUntil(() => onEnd.mock.calls.length > 0)
+  socket.destroy()
 })
 
 test('a whole body keeps its room until it is done; of those that arrive, the oldest with bytes gives way', () => {
