@@ -122,10 +122,14 @@ test('floods: of refusals, and of requests without a valid key, ten lines a seco
 test('a line names its process, and has the facts and the error that it is about', async () => {
   const noticeId = 'a notice'
   const error = new Error('broken')
+  const finished = { noticeId, state: 'failed', error: 'rejected' }
+  const event = { eventId: 'an event', type: 'captcha.passed', tries: 1, reason: 'HTTP 500' }
   const tried = { noticeId, provider: 'mail', outcome: 'accepted', durationMs: 1 }
   const text = await linesOf((log) => {
     log.ready({ api: 'http://localhost:3000' })
     log.tried(tried)
+    log.finished(finished)
+    log.eventFailed(event)
     log.recordFailed(noticeId, error)
     log.notRendered(noticeId, 'code', error)
     log.jobFailed(noticeId, error)
@@ -133,8 +137,10 @@ test('a line names its process, and has the facts and the error that it is about
   const lines = text.trim().split('\n')
   const about = { noticeId, error: 'Error' }
   expect(lines.map((line) => JSON.parse(line))).toMatchObject(
-    [{ api: 'http://localhost:3000' }, tried, about, { ...about, template: 'code' }, about].map(
-      (facts) => ({ process: 'api', pid: process.pid, ...facts }),
-    ),
+    [
+      { api: 'http://localhost:3000' },
+      ...[tried, finished, event],
+      ...[about, { ...about, template: 'code' }, about],
+    ].map((facts) => ({ process: 'api', pid: process.pid, ...facts })),
   )
 })
