@@ -13,7 +13,7 @@ test.each([
   ['[2001:db8:1:2::7]', '2001:db8:1:2::/64'],
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['2001:db8::', '2001:db8:0:0::/64'],
-  ['2001::2:3:4:5:6:7', '2001:0:2:3::/64'],
+  ['2001::3:4:5:6:7', '2001:0:0:3::/64'],
 ])('limitableAddress: %s is counted as %s', (text, counted) => {
   expect(limitableAddress(text)).toBe(counted)
 })
