@@ -5,7 +5,7 @@
 import { orLate } from './deadline.ts'
 
 /** Time limit for all closers. It is shorter than the one of a process, which can so print the part that hangs. */
-const closeWithinMs = 18_000
+export const closeWithinMs = 18_000
 /** A closer that is reached late gets this time. */
 const leastMs = 1_000
 

@@ -2,7 +2,7 @@
  * The parts that API and worker share, in the order of their opening: log and metrics, servers, stores, limits. `closers`
  * closes all of them, the last opened first.
  */
-import { type Closers, createClosers } from '../base/closers.ts'
+import { type Closers, closeWithinMs, createClosers } from '../base/closers.ts'
 import { eventTypes } from '../base/event-types.ts'
 import { createLog, type Log } from '../base/log.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
@@ -47,7 +47,7 @@ export function openShared(
   clock?: () => number,
 ): Shared {
   const { environment, file } = config
-  const closers = createClosers()
+  const closers = createClosers(closeWithinMs + environment.DRAIN_SECONDS * 1_000)
   const metrics = createMetrics({
     process: processName,
     providers: Object.keys(file.providers),
