@@ -25,7 +25,8 @@ export function startDeliveryWorker(deps: {
 }) {
   const { channel, connection, keyPrefix, concurrency, deliver, log } = deps
   let lastProgressMs = performance.now()
-  const active = new Set<Promise<Verdict>>()
+  let active = 0
+  let onIdle = () => {}
 
   async function work(job: Job<JobData>, token?: string): Promise<void> {
     // A job of a newer build may have another name and more data, but it still names a row.
@@ -34,17 +35,17 @@ export function startDeliveryWorker(deps: {
       log.jobFailed(String(job.id), new Error('a job without the id of a notice'))
       return
     }
-    const delivering = Promise.resolve(id).then(deliver)
-    active.add(delivering)
+    active++
     let verdict: Verdict
     try {
-      verdict = await delivering
+      verdict = await deliver(id)
     } catch (error) {
       log.jobFailed(id, error)
       verdict = { done: false, againInMs: againAfterFaultMs * (0.5 + Math.random()) }
     } finally {
-      active.delete(delivering)
+      active--
       lastProgressMs = performance.now()
+      if (active === 0) onIdle()
     }
     if (verdict.done) return
     await job.moveToDelayed(Date.now() + Math.ceil(verdict.againInMs), token)
@@ -62,15 +63,15 @@ export function startDeliveryWorker(deps: {
   return {
     channel,
     /** Milliseconds since its last job ended; 0 while a job runs. */
-    idleMs: () => (active.size > 0 ? 0 : performance.now() - lastProgressMs),
+    idleMs: () => (active > 0 ? 0 : performance.now() - lastProgressMs),
     /** Accepts no more jobs. Resolves when the jobs under way have ended. BullMQ alone would wait for an absent Redis. */
     async close(): Promise<void> {
       const closed = worker.close().then(() => true)
       let isClosed = false
       do {
-        await Promise.allSettled(active)
+        if (active > 0) await new Promise<void>((resolve) => (onIdle = resolve))
         isClosed = await orLate(closed, redisMs, () => false)
-      } while (!isClosed && active.size > 0)
+      } while (!isClosed && active > 0)
       if (isClosed) return
       // BullMQ ends these two last. They keep a timer and a connection.
       // biome-ignore lint/complexity/useLiteralKeys: TypeScript lets only this form through to a protected member
