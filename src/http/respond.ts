@@ -1,5 +1,6 @@
 /** Makes an answer in every case, then counts and logs the request. */
 import type { Request, Response } from 'express'
+import { createBatcher } from '../base/batcher.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Overloaded, Problem, Unavailable } from '../base/problems.ts'
@@ -28,6 +29,15 @@ export function createRespond(deps: {
 }) {
   const { metrics, log, underWay = createUnderWay() } = deps
   const endRequest = createEndRequest(deps)
+  /**
+   * Resolves in the next turn of the event loop. Refusals of one turn are written together: written one by one between
+   * other requests, each wakes its reader, which was half of the processor time of a refusal.
+   */
+  const nextTurn = createBatcher<void, void>({
+    maxItems: Number.POSITIVE_INFINITY,
+    maxConcurrent: 1,
+    run: async () => {},
+  })
 
   /** `route` is the path of the contract, never the path of the request. Never rejects. */
   return async function respond(
@@ -57,6 +67,7 @@ export function createRespond(deps: {
       outcome = problemAnswer(outcome, request.headers['accept-language'])
     }
     if (facts.app === undefined) await underWay.giveWay()
+    else if (outcome.status >= 400) await nextTurn()
     write(response, outcome, requestId, underWay.isClosing())
     if (isTaken) underWay.end()
     endRequest(route, request, call, outcome.status)

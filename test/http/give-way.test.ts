@@ -17,25 +17,30 @@ import { publishableKey } from '../tools/publishable-key.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 
-test('I21: a turn answers four callers without a key at most, and those with a key at once', async () => {
+/** Asks for answers in one turn of the event loop. Each answer notes the turn in which it is written. */
+function openAsk() {
   const respond = createRespond({
     metrics: createMetrics({ process: 'api' }),
     log: createLog({ level: 'silent', process: 'api' }),
   })
   const turn = countTurns()
   const turns: { app: string | undefined; turn: number }[] = []
-  const ask = (app?: string) => {
+  const ask = (app?: string, isRefused = true) => {
     const request = { headers: {}, method: 'GET' } as Request
     const response = {
       writeHead: () => ({ end: () => turns.push({ app, turn: turn() }) }),
     } as unknown as Response
     return respond('unknown', request, response, async ({ facts }) => {
       if (app) facts.app = app
-      return new Problem('not_found')
+      return isRefused ? new Problem('not_found') : { status: 204 }
     })
   }
+  return { ask, turns }
+}
 
-  const asked = [...Array.from({ length: 50 }, () => ask()), ask('shop'), ask('shop')]
+test('I21: a turn answers four callers without a key at most, and those with a key at once', async () => {
+  const { ask, turns } = openAsk()
+  const asked = [...Array.from({ length: 50 }, () => ask()), ask('shop', false), ask('shop', false)]
   await Promise.all(asked)
 
   expect(turns.slice(0, 2)).toEqual([
@@ -44,6 +49,17 @@ test('I21: a turn answers four callers without a key at most, and those with a k
   ])
   expect(mostPerTurn(turns.slice(2).map((one) => one.turn))).toBe(4)
   expect(turns).toHaveLength(52)
+})
+
+test('refusals of callers with a key are written together, before later callers without one', async () => {
+  const { ask, turns } = openAsk()
+  await Promise.all([
+    ...Array.from({ length: 9 }, () => ask('shop')),
+    ...Array.from({ length: 9 }, () => ask()),
+  ])
+  const turnsOf = (app?: string) => turns.filter((one) => one.app === app).map(({ turn }) => turn)
+  expect(turnsOf('shop')).toEqual(Array(9).fill(1))
+  expect(Math.max(...turnsOf())).toBeGreaterThan(1)
 })
 
 /** A plugin that refuses every body with its own answer. */
