@@ -20,6 +20,13 @@ test('seal: what was sealed opens again, and equal texts are sealed differently'
   expect(secrets.unseal(secrets.seal('验证码 🔑', 'id'), 'id')).toBe('验证码 🔑')
 })
 
+test('seal: no nonce is used twice, because a second use reveals both texts', () => {
+  const nonces = Array.from({ length: 1_000 }, () =>
+    secrets.seal('', 'id').subarray(0, 12).toString('hex'),
+  )
+  expect(new Set(nonces).size).toBe(nonces.length)
+})
+
 test('unseal: one altered bit anywhere, another context, or a cut is refused', () => {
   const sealed = secrets.seal('{"code":"0042"}', 'id')
   for (let byte = 0; byte < sealed.length; byte += 1) {
@@ -80,7 +87,7 @@ test('every use has a separate key: the same text gives unrelated outputs', () =
 })
 
 test('dedupeHash: HMAC-MD5 over the canonical parts, in hex (S2)', () => {
-  const parts = ['+8613800138000', 'welcome', '{"name":"Ada"}']
+  const parts = ['+8613800138000', 'welcome', '{"name":"李雷"}']
   const key = Buffer.from(hkdfSync('sha256', first, 'postern', 'duplicate rule', 32))
   const expected = createHmac('md5', key).update(canonical(parts)).digest('hex')
   expect(secrets.dedupeHash(parts)).toBe(expected)
