@@ -1,12 +1,13 @@
 /**
  * Routes that most people would write by hand in Express; the bench compares Postern with them. There is an echo, and a
  * refusal by one EVALSHA. A send awaits one EVALSHA, one INSERT and one queue.add. A second send makes one INSERT and one
- * addBulk per tick of the event loop.
+ * addBulk per tick of the event loop. The third send is in whole-send.ts.
  */
 import { Queue } from 'bullmq'
 import express from 'express'
 import { Redis } from 'ioredis'
 import pg from 'pg'
+import { addWholeSend } from './whole-send.ts'
 
 const redis = new Redis(process.env.REDIS_URL as string)
 const queue = new Queue('baseline', { connection: new Redis(process.env.REDIS_URL as string) })
@@ -91,6 +92,8 @@ const post = (path: string, carryOut: (send: Send) => Promise<void>) =>
   })
 post('/one-by-one', sendAlone)
 post('/per-tick', sendWithTick)
+
+await addWholeSend({ app, pool, queue, jobOptions })
 
 app.listen(Number(process.env.PORT), '127.0.0.1', () => console.log('ready'))
 process.on('SIGTERM', () => process.exit(0))
