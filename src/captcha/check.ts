@@ -103,7 +103,7 @@ export function createCheckCaptcha(deps: {
         return { outcome: 'code_mismatch', ...members }
       }
       case 'passed': {
-        const pass = await passes.issue({ app, scene, channel, to })
+        const pass = passes.issue({ app, scene, channel, to })
         const verifiedAt = new Date(nowMs()).toISOString()
         return { outcome: 'passed', id: checked.noticeId, scene, verifiedAt, pass }
       }
