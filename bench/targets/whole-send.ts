@@ -1,8 +1,10 @@
 /**
- * A send by hand that does the work of Postern's: key, schema, number, limits of two rules under hashed names, a lock of
- * checks, a code with its digest, a sealed row, a job, spans, metrics, and a log line. One INSERT and one addBulk per
- * tick of the event loop. It shows what a send costs that does less by design: no Idempotency-Key, no challenge, no time
- * limit for its answer, no limit that slides, and nothing is undone after a fault.
+ * A send by hand that does the work of Postern's send. It checks a key, a schema and a number. It counts two rules under
+ * hashed names, and looks for a lock of checks. It stores a code's digest, a sealed row and a job. It makes spans,
+ * metrics and a log line. One INSERT and one addBulk serve a tick of the event loop.
+ *
+ * It is less than Postern's send: no Idempotency-Key, no challenge, no time limit for its answer, and no limit that
+ * slides. After a fault, nothing is undone.
  */
 import {
   createCipheriv,

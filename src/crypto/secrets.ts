@@ -44,7 +44,7 @@ const noBytes = Buffer.alloc(0)
 const ivBytes = 12
 const tagBytes = 16
 const cursorMarkBytes = 16
-/** Of SHA-256 and of MD5. */
+/** The block of SHA-256 and of MD5. */
 const hmacBlockBytes = 64
 
 export function createSecrets(secret: string, previousSecret?: string): Secrets {
