@@ -64,9 +64,11 @@ export function createSendCaptcha(deps: {
   code: { length: number; ttlMs: number; own: boolean }
   testRecipients: Pick<TestRecipients, 'codeOf'>
   canReach: CanReach
+  /** PostgreSQL's time. */
+  nowMs: () => number
 }) {
   const { readMessage, oncePerKey, challenges, quota, checkLimits, codes } = deps
-  const { createNotice, store, code, testRecipients, canReach } = deps
+  const { createNotice, store, code, testRecipients, canReach, nowMs } = deps
   const validityIn = createValidityText(code.ttlMs)
 
   /** Throws Unavailable if Redis or PostgreSQL is out of reach; then nothing was taken. */
@@ -113,8 +115,8 @@ export function createSendCaptcha(deps: {
     if (!row) return undefined
     // Without its code, the notice will not be sent.
     if (row.isOpen && (await codes.settle(notice, notice.id)) !== 'current') return undefined
-    const resendAtMs = Date.now() + (await quota.nextInMs(policy, fields))
-    return acceptedOf({ ...notice, ...row }, given, resendAtMs, await lockOf(notice, origin))
+    const waitMs = await quota.nextInMs(policy, fields)
+    return acceptedOf({ ...notice, ...row }, given, nowMs() + waitMs, await lockOf(notice, origin))
   }
 
   async function make(

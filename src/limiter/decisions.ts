@@ -21,11 +21,16 @@ export function admissionOf(taken: readonly Taken[]): Admission {
         ...(mode === 'observe' ? { isObserved: true } : {}),
       }
     }
-    if (mode !== 'enforce') continue
-    const { hold } = kindOf(part).ask(part, uses, permits, now)
-    if (hold) nextInMs = Math.max(nextInMs, hold.waitMs)
+    nextInMs = Math.max(nextInMs, waitMsOf({ ask, uses, now }))
   }
   return { admitted: true, remaining, nextInMs }
+}
+
+/** Only such a rule makes callers wait. */
+const enforces = ({ mode }: Rule) => mode === 'enforce'
+
+function waitMsOf({ ask: { part, permits }, uses, now }: Found): number {
+  return enforces(part.rule) ? (kindOf(part).ask(part, uses, permits, now).hold?.waitMs ?? 0) : 0
 }
 
 export function refusalOf({ hold: { waitMs, window }, isNewLock }: RefusedAnswer): Refusal {
@@ -47,17 +52,16 @@ export function limitOf({ rule, window, limit, windowMs }: PolicyWindow): Window
 /** The state of every window. */
 export function statesOf(found: readonly Found[]): WindowState[] {
   const waits = new Map<Rule, number>()
-  for (const { ask, uses, now } of found) {
-    const { part, permits } = ask
-    const waitMs = kindOf(part).ask(part, uses, permits, now).hold?.waitMs ?? 0
-    waits.set(part.rule, Math.max(waitMs, waits.get(part.rule) ?? 0))
+  for (const one of found) {
+    const { rule } = one.ask.part
+    waits.set(rule, Math.max(waitMsOf(one), waits.get(rule) ?? 0))
   }
   return found.flatMap((one) => partStatesOf(one, waits.get(one.ask.part.rule) ?? 0))
 }
 
 function partStatesOf({ ask: { part }, uses, now }: Found, nextInMs: number): WindowState[] {
   const kind = kindOf(part)
-  const lockedMs = kind.lockedForMs(part, uses, now)
+  const lockedMs = enforces(part.rule) ? kind.lockedForMs(part, uses, now) : 0
   return part.windows
     .toSorted((a, b) => a.index - b.index)
     .map((window) => {

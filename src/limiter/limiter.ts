@@ -67,9 +67,9 @@ export interface WindowState extends Omit<WindowLimit, 'windowMs'> {
   readonly left: number
   /** Time until all uses are back, without further uses. */
   readonly resetsInMs: number
-  /** Time until this rule admits another call; 0: now. */
+  /** Time until this rule admits another call. 0: now, or the rule has not `mode: enforce`. */
   readonly nextInMs: number
-  /** Present only during a lock. */
+  /** Present only during a lock by a rule with `mode: enforce`. */
   readonly lockedForMs?: number
 }
 

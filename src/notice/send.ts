@@ -35,7 +35,7 @@ export function createSendNotice(deps: {
   store: Pick<NoticeStore, 'adopt'>
   ttlMs: number
   canReach: CanReach
-  /** PostgreSQL's time, because PostgreSQL decides when a notice is due. */
+  /** PostgreSQL's time. */
   nowMs: () => number
 }) {
   const { readMessage, oncePerKey, quota, createNotice, store, canReach, nowMs } = deps
@@ -65,7 +65,8 @@ export function createSendNotice(deps: {
   async function adopt(notice: PreparedNotice, fields: Fields): Promise<Accepted | undefined> {
     const row = await store.adopt(notice.app, notice.id)
     if (!row) return undefined
-    return acceptedOf({ ...notice, ...row }, Date.now() + (await quota.nextInMs(policy, fields)))
+    const waitMs = await quota.nextInMs(policy, fields)
+    return acceptedOf({ ...notice, ...row }, nowMs() + waitMs)
   }
 
   async function make(

@@ -44,18 +44,6 @@ export function createCheckLimits(deps: {
     return { policy, fields: quota.checkFieldsOf(owner, origin) }
   }
 
-  const refusingRules = (policy: string) =>
-    (policies()[policy] ?? []).filter(({ mode }) => mode === 'enforce')
-
-  /** The state of the rules that can refuse a guess. Counts nothing and begins no lock. */
-  async function peek(owner: LimitFacts, origin: Origin) {
-    const { policy, fields } = guessOf(owner, origin)
-    const refusing = refusingRules(policy).map(({ name }) => name)
-    if (refusing.length === 0) return []
-    const states = await limiter.peek(policy, fields)
-    return states.filter(({ rule }) => refusing.includes(rule))
-  }
-
   async function forgive(policy: string, fields: Fields, requestId: string): Promise<void> {
     const { cleared, givenBack } = afterPass(policies()[policy] ?? [])
     if (givenBack.length > 0) quota.release(policy, fields, requestId, givenBack)
@@ -73,8 +61,8 @@ export function createCheckLimits(deps: {
     { remaining, nextInMs }: Admission,
   ): Promise<{ waitMs: number; refusal?: Refusal | undefined }> {
     if (nextInMs === 0) return { waitMs: 0 }
-    const lockouts = refusingRules(policy)
-      .filter(({ kind }) => kind === 'lockout')
+    const lockouts = (policies()[policy] ?? [])
+      .filter(({ kind, mode }) => kind === 'lockout' && mode === 'enforce')
       .map(({ name }) => name)
     const isFull = remaining.some(({ rule, left }) => left === 0 && lockouts.includes(rule))
     const refusal = isFull ? await quota.findRefusal(policy, fields, true, true) : undefined
@@ -110,15 +98,16 @@ export function createCheckLimits(deps: {
 
     /** Milliseconds until the next guess is compared; 0: now. */
     async waitMsOf(owner: LimitFacts, origin: Origin): Promise<number> {
-      return Math.max(0, ...(await peek(owner, origin)).map(({ nextInMs }) => nextInMs))
+      const { policy, fields } = guessOf(owner, origin)
+      return quota.nextInMs(policy, fields)
     },
 
     /** The refusal by a current lock. */
     async findLock(owner: LimitFacts, origin: Origin): Promise<Refusal | undefined> {
-      const states = await peek(owner, origin)
+      const { policy, fields } = guessOf(owner, origin)
+      const states = await limiter.peek(policy, fields)
       const isLocked = states.some(({ lockedForMs }) => lockedForMs !== undefined)
       if (!isLocked) return undefined
-      const { policy, fields } = guessOf(owner, origin)
       return quota.findRefusal(policy, fields, true)
     },
 

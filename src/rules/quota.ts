@@ -182,7 +182,7 @@ export function createQuota(deps: {
 
     /** Milliseconds until the limits admit such a request. */
     async nextInMs(policy: string, fields: Fields): Promise<number> {
-      const windows = await limiter.peek(policy, fields)
+      const windows = await limiter.peek(asked(policy, fields), fields)
       return Math.max(0, ...windows.map(({ nextInMs }) => nextInMs))
     },
 

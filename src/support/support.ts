@@ -92,16 +92,7 @@ export function createSupport(deps: {
     const states = await limiter.peek(rule.policy, fields, rule.name)
     return states
       .filter(({ used, lockedForMs }) => !isRemembered || used > 0 || lockedForMs !== undefined)
-      .map(({ window, used, limit, resetsInMs, nextInMs, lockedForMs }) => ({
-        policy: rule.policy,
-        rule: rule.name,
-        window,
-        used,
-        limit,
-        resetsInMs,
-        nextInMs: rule.mode === 'enforce' ? nextInMs : 0,
-        ...(lockedForMs !== undefined && rule.mode === 'enforce' ? { lockedForMs } : {}),
-      }))
+      .map(({ kind: _, left: __, ...state }) => ({ policy: rule.policy, ...state }))
   }
 
   return {

@@ -579,6 +579,19 @@ describe('peek, reset, policies', () => {
     expect((await peek())[1]).not.toHaveProperty('lockedForMs')
   })
 
+  test('peek: full rules in mode observe and challenge make no caller wait, and are no locks', async () => {
+    const lockout = { limit: 1, window: '1m', lock: '1h' }
+    const { take, peek } = await policyOf(
+      { sliding: '2 per 60s', mode: 'observe' },
+      { lockout, mode: 'observe' },
+      { lockout, mode: 'challenge' },
+    )
+    await take()
+    expect(await take()).toBe('rule2 1m: 3600000')
+    expect((await peek()).map(({ nextInMs }) => nextInMs)).toEqual([0, 0, 0])
+    expect((await peek()).filter(({ lockedForMs }) => lockedForMs)).toEqual([])
+  })
+
   test('reset forgets this subject alone, and with a name that rule alone', async () => {
     const { take, used, reset } = await policyOf({ sliding: '9 per 60s' }, { fixed: '9 per 60s' })
     const other = { u: 'other' }
