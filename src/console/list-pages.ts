@@ -8,7 +8,6 @@ import type { Operations } from '../support/operations.ts'
 import { type Html, html } from './html.ts'
 import type { ConsoleRoute, NavName, PageResult, View } from './page.ts'
 import { badge, csrfField, pager, table, time } from './parts.ts'
-import { createSealedTexts } from './sealed-text.ts'
 import { wordFor } from './words.ts'
 
 const perPage = 50
@@ -22,7 +21,7 @@ export interface ListDeps {
   everyApp: string
   events: Pick<EventOutbox, 'list'>
   operations: Pick<Operations, 'list'>
-  secrets: Pick<Secrets, 'seal' | 'unseal'>
+  secrets: Pick<Secrets, 'sealText' | 'unsealText'>
 }
 
 export function listRoutes(deps: ListDeps): ConsoleRoute[] {
@@ -100,22 +99,22 @@ interface Cursor {
 /** `last`: the cursor of the last row when the page is full; the next page begins after it. */
 function list(
   name: NavName,
-  secrets: Pick<Secrets, 'seal' | 'unseal'>,
+  secrets: ListDeps['secrets'],
   content: (
     view: View,
     after: Cursor | undefined,
   ) => Promise<{ shown: Html; last?: Cursor | undefined }>,
 ): ConsoleRoute {
-  const cursors = createSealedTexts(secrets, `console ${name} cursor`)
+  const context = `console ${name} cursor`
   return {
     method: 'get',
     path: `/${name}`,
     async run({ view, query }): Promise<PageResult> {
       const title = view.words.nav[name]
-      const [ms, id] = cursors.open(query.cursor)?.split(' ') ?? []
+      const [ms, id] = secrets.unsealText(query.cursor ?? '', context)?.split(' ') ?? []
       const after = id === undefined ? undefined : { at: new Date(Number(ms)), id }
       const { shown, last } = await content(view, after)
-      const next = last && cursors.seal(`${last.at.getTime()} ${last.id}`)
+      const next = last && secrets.sealText(`${last.at.getTime()} ${last.id}`, context)
       const search = new URLSearchParams(after ? { cursor: '' } : {})
       const body = html`<h1>${title}</h1>${shown}${pager(view, `/${name}`, search, next)}`
       return { kind: 'page', title, nav: name, body, refreshMs }

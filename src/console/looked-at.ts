@@ -12,7 +12,6 @@ import { channels } from '../base/channel.ts'
 import { parseJson } from '../base/json.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Operator } from './page.ts'
-import { createSealedTexts } from './sealed-text.ts'
 
 const lookedAt = z.object({
   channel: z.enum(channels),
@@ -29,14 +28,14 @@ export type Sealing = ReturnType<typeof createSealing>
 
 export const revealedForMs = 5 * 60_000
 
-export function createSealing(secrets: Pick<Secrets, 'seal' | 'unseal'>) {
-  const texts = createSealedTexts(secrets, 'console recipient')
+export function createSealing(secrets: Pick<Secrets, 'sealText' | 'unsealText'>) {
+  const context = 'console recipient'
   return {
-    seal: (one: LookedAt): string => texts.seal(JSON.stringify(one)),
+    seal: (one: LookedAt): string => secrets.sealText(JSON.stringify(one), context),
 
     /** Undefined if the text is forged, if its secret was removed, or if it is for other operators. */
     open(sealed: string, { apps }: Pick<Operator, 'apps'>): LookedAt | undefined {
-      const one = lookedAt.safeParse(parseJson(texts.open(sealed) ?? '')).data
+      const one = lookedAt.safeParse(parseJson(secrets.unsealText(sealed, context) ?? '')).data
       const isTheirs = apps === undefined || one?.apps?.some((app) => apps.includes(app))
       return isTheirs ? one : undefined
     },

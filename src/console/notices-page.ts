@@ -12,7 +12,6 @@ import type { ProviderFacts } from './delivery-page.ts'
 import { type Html, html } from './html.ts'
 import type { ConsoleRoute, Given, View } from './page.ts'
 import { errorText, masked, pager, stateBadge, table, time } from './parts.ts'
-import { createSealedTexts, type SealedTexts } from './sealed-text.ts'
 import { wordFor } from './words.ts'
 
 const agesMs = { hour: 3_600_000, day: 86_400_000, week: 7 * 86_400_000, all: undefined } as const
@@ -20,6 +19,7 @@ type Age = keyof typeof agesMs
 
 const kinds = ['captcha', 'notice'] as const
 const perPage = 50
+const cursorContext = 'console notices cursor'
 const refreshMs = 10_000
 
 interface Filter {
@@ -34,20 +34,20 @@ interface Filter {
 
 export interface NoticesDeps {
   notices: Pick<Browse, 'browse'>
-  secrets: Pick<Secrets, 'seal' | 'unseal'>
+  secrets: Pick<Secrets, 'sealText' | 'unsealText'>
   /** Names of all templates. */
   templates: readonly string[]
   providers: () => readonly ProviderFacts[]
 }
 
 export function noticesRoute(deps: NoticesDeps): ConsoleRoute {
-  const cursors = createSealedTexts(deps.secrets, 'console notices cursor')
+  const { secrets } = deps
   return {
     method: 'get',
     path: '/notices',
     async run({ view, query }) {
       const { words } = view
-      const filter = readFilter(query, cursors)
+      const filter = readFilter(query, secrets)
       const { age, untilMs, cursor, ...fixed } = filter
       const ageMs = agesMs[age]
       const page = await deps.notices.browse({
@@ -57,7 +57,7 @@ export function noticesRoute(deps: NoticesDeps): ConsoleRoute {
         before: cursor ?? (untilMs === undefined ? lastId : idFloor(untilMs)),
         limit: perPage,
       })
-      const next = page.next && cursors.seal(page.next)
+      const next = page.next && secrets.sealText(page.next, cursorContext)
       const lookedAt = view.operator.apps ? undefined : page.lookedAt
       const { notices } = words
       const heads = [notices.time, notices.state, notices.kind, notices.to, notices.template]
@@ -83,7 +83,7 @@ ${pager(view, '/notices', searchOf(query), next)}`
 const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** Ignores values that it cannot read: an address that was cut off shows more notices, not an error. */
-function readFilter(query: Given, cursors: SealedTexts): Filter {
+function readFilter(query: Given, secrets: NoticesDeps['secrets']): Filter {
   const { state, kind, template, provider, age, until, cursor } = query
   const untilMs = Date.parse(`${until}Z`)
   return {
@@ -93,7 +93,7 @@ function readFilter(query: Given, cursors: SealedTexts): Filter {
     provider: isName(provider) ? provider : undefined,
     age: isAge(age) ? age : 'day',
     untilMs: untilMs > 0 && untilMs < endOfIdsMs ? untilMs : undefined,
-    cursor: cursors.open(cursor),
+    cursor: secrets.unsealText(cursor ?? '', cursorContext),
   }
 }
 

@@ -24,8 +24,6 @@ export interface Secrets {
   passSubjects(app: string, channel: string, to: string): string[]
   /** Names of a subject in Redis keys: current secret first, then the previous one. */
   subjectHashes(parts: readonly string[]): string[]
-  /** Marks that prove that Postern made a cursor: current secret first, then the previous one. */
-  cursorMarks(parts: readonly string[]): string[]
   /** Keys that sign challenges and their answers: current secret first, then the previous one. */
   challengeKeys(parts: readonly string[]): string[]
   /** HMAC-MD5, as the product's design requires for the duplicate rule; 32 hex digits. */
@@ -34,6 +32,10 @@ export interface Secrets {
   seal(plain: string, context: string): Buffer
   /** Throws if the data was altered, has another context, or its secret is gone. */
   unseal(sealed: Uint8Array, context: string): string
+  /** Seals a text as a text, for addresses, cursors and lines. */
+  sealText(plain: string, context: string): string
+  /** Undefined if `unseal` would throw, or if the sealed text is spelled in another way. */
+  unsealText(sealed: string, context: string): string | undefined
   /** One function per secret, current secret first. It makes 32 bytes for a number: the seed of a signing key. */
   readonly passSeeds: readonly ((nth: number) => Buffer)[]
   /** The key for the limiter's subjects. */
@@ -43,7 +45,6 @@ export interface Secrets {
 const noBytes = Buffer.alloc(0)
 const ivBytes = 12
 const tagBytes = 16
-const cursorMarkBytes = 16
 /** The block of SHA-256 and of MD5. */
 const hmacBlockBytes = 64
 
@@ -60,9 +61,30 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
     return iv
   }
 
-  function macs(use: 'challenge' | 'code' | 'cursor' | 'passSubject', parts: readonly string[]) {
+  function macs(use: 'challenge' | 'code' | 'passSubject', parts: readonly string[]) {
     const text = canonical(parts)
     return all.map((keys) => keys[use](text, 'base64url'))
+  }
+
+  function seal(plain: string, context: string): Buffer {
+    const iv = nextIv()
+    const cipher = createCipheriv('aes-256-gcm', current.seal, iv)
+    cipher.setAAD(Buffer.from(context))
+    const body = cipher.update(plain, 'utf8')
+    cipher.final()
+    return Buffer.concat([iv, cipher.getAuthTag(), body])
+  }
+
+  function unseal(sealed: Uint8Array, context: string): string {
+    let failure: unknown
+    for (const keys of all) {
+      try {
+        return unsealWith(keys.seal, sealed, context)
+      } catch (error) {
+        failure = error
+      }
+    }
+    throw failure
   }
 
   return {
@@ -78,32 +100,21 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
       const text = canonical(parts)
       return all.map((keys) => keys.subject(text))
     },
-    cursorMarks: (parts) =>
-      macs('cursor', parts).map((mac) =>
-        Buffer.from(mac, 'base64url').toString('base64url', 0, cursorMarkBytes),
-      ),
     challengeKeys: (parts) => macs('challenge', parts),
     dedupeHash(parts) {
       return current.dedupe(canonical(parts), 'hex')
     },
-    seal(plain, context) {
-      const iv = nextIv()
-      const cipher = createCipheriv('aes-256-gcm', current.seal, iv)
-      cipher.setAAD(Buffer.from(context))
-      const body = cipher.update(plain, 'utf8')
-      cipher.final()
-      return Buffer.concat([iv, cipher.getAuthTag(), body])
-    },
-    unseal(sealed, context) {
-      let failure: unknown
-      for (const keys of all) {
-        try {
-          return unsealWith(keys.seal, sealed, context)
-        } catch (error) {
-          failure = error
-        }
+    seal,
+    unseal,
+    sealText: (plain, context) => seal(plain, context).toString('base64url'),
+    unsealText(text, context) {
+      const sealed = Buffer.from(text, 'base64url')
+      if (sealed.toString('base64url') !== text) return undefined
+      try {
+        return unseal(sealed, context)
+      } catch {
+        return undefined
       }
-      throw failure
     },
   }
 }
@@ -114,7 +125,6 @@ function deriveKeys(secret: string) {
   return {
     challenge: mac('challenge'),
     code: mac('code digest'),
-    cursor: mac('cursor mark'),
     recipient: createKeyedHash(derive('recipient index')),
     subject: createKeyedHash(derive('redis subject')),
     dedupe: createHmac('md5', derive('duplicate rule')),

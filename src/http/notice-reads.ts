@@ -47,10 +47,11 @@ export function createNoticeReads(deps: {
   normaliseRecipient: NormaliseRecipient
   /** All hashes of a recipient that rows may carry, one per secret in use. */
   recipientHashes: (channel: Channel, to: string) => Buffer[]
-  cursorMarks: CursorMarks
+  sealText: (plain: string, context: string) => string
+  /** Undefined if the text was not sealed for this context. */
+  unsealText: (sealed: string, context: string) => string | undefined
 }) {
-  const { store, normaliseRecipient, recipientHashes } = deps
-  const cursors = createCursors(deps.cursorMarks)
+  const { store, normaliseRecipient, recipientHashes, sealText, unsealText } = deps
 
   function filterOf(app: string, asked: z.output<typeof countNoticesBody>) {
     const { to, from, before, ...same } = asked
@@ -75,16 +76,19 @@ export function createNoticeReads(deps: {
       asked: z.output<typeof searchNoticesBody>,
     ): Promise<NoticePage> {
       const { cursor, limit, ...filter } = asked
+      const context = `notices cursor of ${app}`
+      const cursorId = cursor && unsealText(cursor, context)
+      if (cursor && !cursorId) throw invalid('cursor', 'is not a cursor of this app')
       const rows = await store.search({
         ...filterOf(app, filter),
-        ...(cursor ? { cursorId: cursors.read(app, cursor) } : {}),
+        ...(cursorId ? { cursorId } : {}),
         limit: limit + 1,
       })
       const items = rows.slice(0, limit)
       const last = items.at(-1)
       return {
         items: items.map(viewOf),
-        ...(rows.length > limit && last ? { nextCursor: cursors.write(app, last.id) } : {}),
+        ...(rows.length > limit && last ? { nextCursor: sealText(last.id, context) } : {}),
       }
     },
 
@@ -128,24 +132,5 @@ export function viewOf(row: NoticeRow) {
     sentAt: row.sentAt?.toISOString(),
     finishedAt: row.finishedAt?.toISOString(),
     error: row.error ?? undefined,
-  }
-}
-
-/** The marks of these values by every secret in use, newest first. */
-type CursorMarks = (values: readonly string[]) => string[]
-
-function createCursors(marks: CursorMarks) {
-  const marksOf = (app: string, id: string) => marks([app, id])
-  return {
-    write: (app: string, id: string): string => `${id}.${marksOf(app, id)[0]}`,
-
-    /** Returns the id. Throws Problem if this app was never given the cursor. */
-    read(app: string, cursor: string): string {
-      const [id = '', mark = '', ...rest] = cursor.split('.')
-      if (!isId(id) || rest.length > 0 || !marksOf(app, id).includes(mark)) {
-        throw invalid('cursor', 'is not a cursor of this app')
-      }
-      return id
-    },
   }
 }

@@ -8,6 +8,7 @@
  * end of the array means "no value".
  */
 import type { Channel } from '../base/channel.ts'
+import { parseJson } from '../base/json.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
 import { fields as fieldFacts } from '../rules/key-fields.ts'
@@ -146,7 +147,7 @@ function lineOf(record: DecisionRecord, who: string | 0, sealed?: string): unkno
 
 export function ringLine(record: DecidedRecord | CheckedRecord, who: string, secrets: Secrets) {
   const values = record.kind === 'decided' ? record.refusal?.values : undefined
-  const sealed = values && secrets.seal(JSON.stringify(values), who).toString('base64url')
+  const sealed = values && secrets.sealText(JSON.stringify(values), who)
   return JSON.stringify(lineOf(record, who, sealed))
 }
 
@@ -171,19 +172,19 @@ export function sampleLine(record: DecisionRecord, secrets: Pick<Secrets, 'subje
 /** Reads a line of a ring or of the sample. `unseal` is needed for the values of a refusal. */
 export function recordIn(
   line: string,
-  unseal?: (sealed: string) => readonly string[] | undefined,
+  unseal: (sealed: string) => string | undefined = () => undefined,
 ): DecisionRecord {
   const start = line.indexOf('[')
   const [letter, , what, rest, fields] = JSON.parse(line.slice(start))
   const kind = kinds.find((one) => one[0] === letter)
   const { sealed, ...refusal } = cellsOf(refusalNames, Array.isArray(what) ? what : [])
-  const values = typeof sealed === 'string' ? unseal?.(sealed) : undefined
+  const values = sealed === undefined ? undefined : parseJson(unseal(String(sealed)) ?? '')
   return {
     kind: kind as never,
     ...{ atMs: Number(line.slice(0, start)), share: 0, level: 0 },
     ...(kind === 'decided' && { isSolved: false, fields: cellsOf(fieldNames, fields) }),
     ...(kind === 'checked' && { result: what }),
-    ...(Array.isArray(what) && { refusal: { ...refusal, ...(values && { values }) } }),
+    ...(Array.isArray(what) && { refusal: { ...refusal, ...(values !== undefined && { values }) } }),
     ...cellsOf(restNames, rest),
   }
 }

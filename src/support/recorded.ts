@@ -72,16 +72,7 @@ export function createFindRecorded(deps: {
   async function findIn({ ring, who }: { ring: string; who: string }) {
     const lines = await redis.lrange(ring, 0, -1)
     const theirs = lines.filter((line) => line.includes(`,"${who}"`)).reverse()
-    return theirs.map((line) => recordIn(line, (sealed) => unseal(sealed, who)))
-  }
-
-  /** Undefined if its secret was removed. */
-  function unseal(sealed: string, who: string): string[] | undefined {
-    try {
-      return JSON.parse(secrets.unseal(Buffer.from(sealed, 'base64url'), who))
-    } catch {
-      return undefined
-    }
+    return theirs.map((line) => recordIn(line, (sealed) => secrets.unsealText(sealed, who)))
   }
 }
 

@@ -75,7 +75,6 @@ test('every use has a separate key: the same text gives unrelated outputs', () =
   const outputs = [
     secrets.codeDigests(parts)[0],
     secrets.subjectHashes(parts)[0],
-    secrets.cursorMarks(parts)[0],
     secrets.challengeKeys(parts)[0],
     secrets.passSubjects('', 'sms', '+8613800138000')[0],
     secrets.passSeeds[0]?.(1).toString('base64url'),
@@ -101,7 +100,6 @@ test('every output depends on the secret: without it nothing can be tried out', 
   const parts = ['sms', '+8613800138000']
   expect(other.codeDigests(parts)).not.toEqual(secrets.codeDigests(parts))
   expect(other.subjectHashes(parts)).not.toEqual(secrets.subjectHashes(parts))
-  expect(other.cursorMarks(parts)).not.toEqual(secrets.cursorMarks(parts))
   expect(other.dedupeHash(parts)).not.toBe(secrets.dedupeHash(parts))
   expect(other.recipientHashes('sms', '+1')).not.toEqual(secrets.recipientHashes('sms', '+1'))
   expect(other.limiterKey.equals(secrets.limiterKey)).toBe(false)
@@ -109,13 +107,7 @@ test('every output depends on the secret: without it nothing can be tried out', 
 
 test('every output depends on every part, and on where a part ends', () => {
   const lists = [['a', 'b'], ['a', 'c'], ['c', 'b'], ['b', 'a'], ['ab', ''], ['', 'ab'], ['ab']]
-  for (const output of [
-    'codeDigests',
-    'subjectHashes',
-    'cursorMarks',
-    'challengeKeys',
-    'dedupeHash',
-  ] as const) {
+  for (const output of ['codeDigests', 'subjectHashes', 'challengeKeys', 'dedupeHash'] as const) {
     expect(new Set(lists.map((parts) => String(secrets[output](parts)))).size).toBe(lists.length)
   }
   const subjects = [
@@ -148,16 +140,6 @@ test('codeDigests: HMAC-SHA256 of the whole, by a key that only SECRET gives', (
   expect(rotated.codeDigests(parts)).toEqual([hmac(second), hmac(first)])
 })
 
-test('cursorMarks: 128 bits of an HMAC-SHA256, the marks of the previous secret second', () => {
-  const mark = (secret: string) =>
-    createHmac('sha256', derived('cursor mark', secret))
-      .update(canonical(['app', 'id']))
-      .digest()
-      .subarray(0, 16)
-      .toString('base64url')
-  expect(rotated.cursorMarks(['app', 'id'])).toEqual([mark(second), mark(first)])
-})
-
 test('names: 126 bits, those of a subject as text and those of a recipient as bytes', () => {
   expect(secrets.subjectHashes(['a'])[0]).toMatch(/^[\w-]{21}$/)
   expect(secrets.recipientHashes('sms', '+1')[0]).toHaveLength(15)
@@ -183,4 +165,18 @@ test('seal: AES-256-GCM, 12 bytes of IV, 16 of tag, by a key of its own', () => 
 test('seal: no IV comes twice in 5,000, and one that was given stays as it was', () => {
   const sealed = Array.from({ length: 5_000 }, () => secrets.seal('', 'id'))
   expect(new Set(sealed.map((one) => one.subarray(0, 12).toString('hex'))).size).toBe(5_000)
+})
+
+test('sealText: opens with its context and secret only, in one spelling', () => {
+  const sealed = secrets.sealText('2026 at +8613800138000', 'notices')
+  expect(secrets.unsealText(sealed, 'notices')).toBe('2026 at +8613800138000')
+  expect(rotated.unsealText(sealed, 'notices')).toBe('2026 at +8613800138000')
+  expect(sealed).toMatch(/^[\w-]+$/)
+  expect(secrets.unsealText(sealed, 'events')).toBe(undefined)
+  expect(createSecrets(second).unsealText(sealed, 'notices')).toBe(undefined)
+  expect(secrets.unsealText(`${sealed}.`, 'notices')).toBe(undefined)
+})
+
+test.each(['', 'x', '%00', '9'.repeat(100_000)])('sealText: %j opens nothing', (made) => {
+  expect(secrets.unsealText(made, 'notices')).toBe(undefined)
 })
