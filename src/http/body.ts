@@ -16,9 +16,8 @@ const maxBodyBytes = 16_384
 /** A request whose body a parser of the host may have read. */
 type ParsedMessage = IncomingMessage & { body?: unknown; rawBody?: unknown }
 
-export type BodyRoom = ReturnType<typeof createBodyRoom>
 /** The share of one request in the room for bodies. */
-export type BodyShare = ReturnType<BodyRoom['open']>
+export type BodyShare = ReturnType<ReturnType<typeof createBodyRoom>['open']>
 
 /**
  * Limits the bytes of bodies that a process keeps at a time, so that slow senders can't fill its memory. Bytes count
@@ -27,7 +26,7 @@ export type BodyShare = ReturnType<BodyRoom['open']>
  * If the room is full, the body that began to arrive first and is still arriving is given up. Otherwise a stranger with
  * a few hundred slow bodies could keep out all others.
  */
-export function createBodyRoom(maxBytes = 16_777_216) {
+export function createBodyRoom(maxBytes: number) {
   let takenBytes = 0
   let isClosed = false
   /** Functions that give up a body. One for each body that is still arriving. */

@@ -13,7 +13,7 @@ import type { SendOutcome } from '../notice/message.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { Caller } from '../rules/quota.ts'
 import type { Limited } from '../rules/refused.ts'
-import { type BodyRoom, checked, readBytes } from './body.ts'
+import { checked, readBytes } from './body.ts'
 import { checkCaptchaBody, sendCaptchaBody } from './captchas.ts'
 import {
   countNoticesBody,
@@ -125,12 +125,9 @@ export function createCalls(deps: {
   findKey: (token: string) => Promise<Key | null>
   /** True if a plugin sends codes that its clients have made. */
   sendsOwnCodes: boolean
-  /** The room for bodies of senders without a key. */
-  bodies: BodyRoom
   underWay: UnderWay
 }): PosternCalls {
-  const { sendCaptcha, sendNotice, cancelCaptcha, reads, findKey, underWay } = deps
-  const { sendsOwnCodes, bodies } = deps
+  const { sendCaptcha, sendNotice, cancelCaptcha, reads, findKey, underWay, sendsOwnCodes } = deps
 
   /** Runs a call, unless this Postern is closed or a server is out of reach. */
   async function orUnavailable<Made>(
@@ -213,7 +210,7 @@ export function createCalls(deps: {
       return { outcome: key ? 'unavailable' : 'unauthorized' }
     },
     async readBody(request, maxBytes) {
-      const share = bodies.open()
+      const share = underWay.bodies.open.open()
       const { res: response } = request
       if (!response || response.closed) share.close()
       else response.once('close', share.close)

@@ -8,7 +8,7 @@ import { inSpan } from '../base/traces.ts'
 import type { Refused } from '../rules/refused.ts'
 import { type Answer, problemAnswer, problemOf } from './problem.ts'
 import { beginRequest, type Call, createEndRequest, refusalFacts } from './request-record.ts'
-import { createUnderWay, type UnderWay } from './under-way.ts'
+import type { UnderWay } from './under-way.ts'
 
 /**
  * Refusals in floods (limits, wrong codes) are returned. Throwing through every await costs more than all their other
@@ -25,9 +25,9 @@ export function createRespond(deps: {
   metrics: Metrics
   log: Log
   /** Counts requests under way, and refuses new ones while the process stops. */
-  underWay?: UnderWay | undefined
+  underWay: UnderWay
 }) {
-  const { metrics, log, underWay = createUnderWay() } = deps
+  const { metrics, log, underWay } = deps
   const endRequest = createEndRequest(deps)
   /**
    * Resolves in the next turn of the event loop. Refusals of one turn are written together: written one by one between

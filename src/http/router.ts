@@ -29,15 +29,7 @@ import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
 import { inSpan } from '../base/traces.ts'
 import type { Caller } from '../rules/quota.ts'
-import {
-  type BodyRoom,
-  type BodyShare,
-  checked,
-  createBodyRoom,
-  givenJson,
-  readBytes,
-  readJson,
-} from './body.ts'
+import { type BodyShare, checked, givenJson, readBytes, readJson } from './body.ts'
 import { createBrowserScript } from './browser-script.ts'
 import { createCors, isPreflight } from './cors.ts'
 import { isLocalCaller, notLocal } from './local-caller.ts'
@@ -59,24 +51,13 @@ export function createRouter(deps: {
   metrics: Metrics
   log: Log
   /** Counts requests under way, and refuses new ones while the process stops. */
-  underWay?: UnderWay
+  underWay: UnderWay
   /** Routers of plugins, in this order, after all paths of Postern. */
   pluginRouters?: readonly NamedRouter[]
   /** Traces of pages are continued, as traces of servers are. */
   takesPageTraces?: boolean
-  /** Bytes of bodies kept at a time from callers with a key. */
-  maxHeldBodyBytes?: number
-  /** The room for bodies of callers without a key. By default as large as the room for callers with a key. */
-  openBodies?: BodyRoom
 }): Router {
-  const { routes, findKey, metrics, maxHeldBodyBytes, takesPageTraces = false } = deps
-  // Two rooms, so that a stranger's slow receipts can't fill the room of sends.
-  const keyedBodies = createBodyRoom(maxHeldBodyBytes)
-  const { openBodies = createBodyRoom(maxHeldBodyBytes) } = deps
-  deps.underWay?.onLateBodies(() => {
-    keyedBodies.close()
-    openBodies.close()
-  })
+  const { routes, findKey, metrics, underWay, takesPageTraces = false } = deps
   const respond = createRespond(deps)
   const cors = createCors(deps.isListedOrigin, takesPageTraces)
   startRequestsAtZero(metrics, routes)
@@ -134,7 +115,7 @@ export function createRouter(deps: {
       const isTrusted = key.kind === 'secret' || takesPageTraces
       call.span = startRequestSpan(route.path, request, call.startMs, isTrusted)
     }
-    const share = (key !== noKey ? keyedBodies : openBodies).open()
+    const share = underWay.bodies[key === noKey ? 'open' : 'keyed'].open()
     try {
       const input = {
         caller: callerOf(key, request),
@@ -231,7 +212,7 @@ function answerBadPath(respond: Respond): ErrorRequestHandler {
 export function answerUnknownPath(deps: {
   metrics: Metrics
   log: Log
-  underWay?: UnderWay
+  underWay: UnderWay
 }): RequestHandler {
   const respond = createRespond(deps)
   return (request, response) =>

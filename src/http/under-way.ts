@@ -1,9 +1,10 @@
 /**
- * Requests under way. A stopping process ends them before it closes the servers they use. A send that was cut off
- * between its quota and its row would answer 503 and keep its uses.
+ * Requests under way and the rooms for their bodies. A stopping process ends them before it closes the servers they use.
+ * A send that was cut off between its quota and its row would answer 503 and keep its uses.
  */
 import { createBatcher } from '../base/batcher.ts'
 import { orLate } from '../base/deadline.ts'
+import { createBodyRoom } from './body.ts'
 
 /** The longest wait for bodies at the end. Work with a complete body ends much earlier. */
 const lastBodiesMs = 5_000
@@ -18,15 +19,18 @@ const strangersPerTurn = 4
 
 export type UnderWay = ReturnType<typeof createUnderWay>
 
-export function createUnderWay({ bodiesMs = lastBodiesMs, workMs = lastWorkMs } = {}) {
+/** `maxBodyBytes`: the size of each room. */
+export function createUnderWay({ bodiesMs = lastBodiesMs, maxBodyBytes = 16_777_216 } = {}) {
+  // Two rooms, so that a stranger's slow receipts can't fill the room of sends.
+  const bodies = { keyed: createBodyRoom(maxBodyBytes), open: createBodyRoom(maxBodyBytes) }
   let count = 0
   let isClosing = false
   let closing: Promise<void> | undefined
   let onNone = () => {}
-  const lateBodies: (() => void)[] = []
 
-  const refuseBodies = () => {
-    for (const refuse of lateBodies) refuse()
+  function refuseBodies(): void {
+    bodies.keyed.close()
+    bodies.open.close()
   }
 
   async function untilNone(): Promise<void> {
@@ -35,11 +39,14 @@ export function createUnderWay({ bodiesMs = lastBodiesMs, workMs = lastWorkMs } 
       onNone = resolve
     })
     const timer = setTimeout(refuseBodies, bodiesMs)
-    await orLate(none, workMs, () => {})
+    await orLate(none, lastWorkMs, () => {})
     clearTimeout(timer)
   }
 
   return {
+    /** For bodies of callers with a valid key, and for all other bodies. */
+    bodies,
+
     /** False: the process is closing, so refuse the request. Each `true` needs one `end`. */
     begin(): boolean {
       if (isClosing) return false
@@ -59,10 +66,7 @@ export function createUnderWay({ bodiesMs = lastBodiesMs, workMs = lastWorkMs } 
       run: async () => {},
     }),
 
-    /** `refuse` is called when the server stops waiting for late bodies. */
-    onLateBodies(refuse: () => void): void {
-      lateBodies.push(refuse)
-    },
+    /** Gives up bodies that are still arriving. */
     refuseBodies,
 
     /** Refuses new requests, and resolves when the running ones have ended. */

@@ -3,7 +3,6 @@ import type { Router } from 'express'
 import { createApiKeys } from '../access/api-keys.ts'
 import { createBootstrap } from '../access/bootstrap.ts'
 import { createListedOrigins } from '../access/listed-origins.ts'
-import { createBodyRoom } from '../http/body.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { createCalls } from '../http/in-process.ts'
 import { limitRoutes } from '../http/limits.ts'
@@ -65,13 +64,11 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
   }
   const underWay = createUnderWay()
   const { plugins } = shared.config
-  const openBodies = createBodyRoom()
   const calls = createCalls({
     ...sending,
     ...checking,
     ...{ reads, findKey: keys.find, underWay },
     sendsOwnCodes: plugins.some(({ sendsOwnCodes }) => sendsOwnCodes),
-    bodies: openBodies,
   })
   const pluginRouters = await openRouters(plugins, calls)
   const router: Router = createRouter({
@@ -83,7 +80,6 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     underWay,
     pluginRouters,
     takesPageTraces: file.browser.traces,
-    openBodies,
   })
   closers.onClose(() => underWay.close())
   return { router, underWay, calls, keys, requests, support }

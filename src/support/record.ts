@@ -184,7 +184,7 @@ export function recordIn(
     ...{ atMs: Number(line.slice(0, start)), share: 0, level: 0 },
     ...(kind === 'decided' && { isSolved: false, fields: cellsOf(fieldNames, fields) }),
     ...(kind === 'checked' && { result: what }),
-    ...(Array.isArray(what) && { refusal: { ...refusal, ...(values !== undefined && { values }) } }),
+    ...(Array.isArray(what) && { refusal: { ...refusal, values } }),
     ...cellsOf(restNames, rest),
   }
 }

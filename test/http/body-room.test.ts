@@ -17,7 +17,7 @@ import { createUnderWay } from '../../src/http/under-way.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
-const maxHeldBodyBytes = 20_000
+const maxBodyBytes = 20_000
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
@@ -29,7 +29,7 @@ function heldBytes(): number {
 }
 
 /** An API with one route under a key and one without, which both read a body. */
-async function startDoor(underWay = createUnderWay()): Promise<number> {
+async function startDoor(underWay = createUnderWay({ maxBodyBytes })): Promise<number> {
   const common = { method: 'post', summary: 'A test.', answers: {}, problems: [] } as const
   const router = createRouter({
     routes: [
@@ -55,7 +55,6 @@ async function startDoor(underWay = createUnderWay()): Promise<number> {
     metrics: createMetrics({ process: 'api' }),
     log: createLog({ level: 'silent', process: 'test' }),
     underWay,
-    maxHeldBodyBytes,
   })
   const server = createServer(express().use(router)).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -157,7 +156,7 @@ test.each([
   ['with its head is never given up', '1234', ''],
   ['in two parts may be given up before its end', '1234', '56789'],
 ])('a body that arrives %s', async (_, first, second) => {
-  const share = { ...createBodyRoom().open(), onGivenUp: vi.fn() }
+  const share = { ...createBodyRoom(1_000_000).open(), onGivenUp: vi.fn() }
   const onEnd = vi.fn()
   const server = createServer(async (request, response) => {
     // As when a key is found.

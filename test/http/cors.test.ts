@@ -7,6 +7,7 @@ import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
+import { createUnderWay } from '../../src/http/under-way.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { testDatabase } from '../tools/database.ts'
 import { startPostern } from '../tools/postern.ts'
@@ -82,6 +83,7 @@ test('the Vary of a host stays, in answers and in preflights', async () => {
     isListedOrigin: async () => true,
     metrics: createMetrics({ process: 'api' }),
     log: createLog({ level: 'silent', process: 'test' }),
+    underWay: createUnderWay(),
   })
   const host = express().use((_, response, next) => {
     response.vary('Accept-Encoding')

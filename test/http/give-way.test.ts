@@ -9,6 +9,7 @@ import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { Problem } from '../../src/base/problems.ts'
 import { createRespond } from '../../src/http/respond.ts'
+import { createUnderWay } from '../../src/http/under-way.ts'
 import { createPostern, type PosternCalls } from '../../src/main/create-postern.ts'
 import { testDatabase } from '../tools/database.ts'
 import { listen } from '../tools/listen.ts'
@@ -22,6 +23,7 @@ function openAsk() {
   const respond = createRespond({
     metrics: createMetrics({ process: 'api' }),
     log: createLog({ level: 'silent', process: 'api' }),
+    underWay: createUnderWay(),
   })
   const turn = countTurns()
   const turns: { app: string | undefined; turn: number }[] = []

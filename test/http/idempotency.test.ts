@@ -4,6 +4,7 @@ import type { Log } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { Overloaded, Unavailable } from '../../src/base/problems.ts'
 import { createRespond } from '../../src/http/respond.ts'
+import { createUnderWay } from '../../src/http/under-way.ts'
 import { spansToMake } from '../../src/upkeep/partitions.ts'
 import { noLimits, type Reply, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
@@ -176,7 +177,9 @@ test('a page is refused by load: 503, counted as such, and no fault in the log',
     requestFailed: (_: string, error: unknown) => failed.push(error),
     requestFinished() {},
   }
-  const respond = createRespond({ metrics, log: log as unknown as Log })
+  const respond = createRespond({
+    ...{ metrics, log: log as unknown as Log, underWay: createUnderWay() },
+  })
   const answerTo = async (error: Error) => {
     const response = { writeHead: () => response, end() {}, headersSent: false, destroyed: false }
     await respond(

@@ -9,13 +9,15 @@ import { Problem, Unavailable } from '../../src/base/problems.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { Route, RouteRequest } from '../../src/http/route.ts'
 import { answerUnknownPath, createRouter } from '../../src/http/router.ts'
+import { createUnderWay } from '../../src/http/under-way.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 /** The router with routes of the test. */
-async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {
+async function open(routes: Partial<Route>[], maxBodyBytes?: number) {
   const metrics = createMetrics({ process: 'api' } as never)
   const log = createLog({ level: 'silent', process: 'test' })
+  const underWay = createUnderWay(maxBodyBytes ? { maxBodyBytes } : {})
   const router = createRouter({
     routes: routes.map((route) => ({
       method: 'post',
@@ -33,9 +35,9 @@ async function open(routes: Partial<Route>[], maxHeldBodyBytes?: number) {
     isListedOrigin: async () => false,
     metrics,
     log,
-    ...(maxHeldBodyBytes ? { maxHeldBodyBytes } : {}),
+    underWay,
   })
-  const unknownPath = answerUnknownPath({ metrics, log })
+  const unknownPath = answerUnknownPath({ metrics, log, underWay })
   const server = createServer(createApp({ router, unknownPath, trustProxyHops: 0 }))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
