@@ -1,10 +1,9 @@
 /**
- * A façade answers other people's clients by the calls in process. It is a plugin that this package brings: all that it
- * knows of Postern is `PosternCalls`.
+ * A façade answers other people's clients by the calls in process. It is a plugin that this package brings, and uses
+ * nothing of Postern but these calls.
  */
-import type { Router } from 'express'
 import { z } from 'zod'
-import type { PosternCalls } from '../http/in-process.ts'
+import type { Plugin } from '../http/plugins.ts'
 
 /** Names in the settings, in the form that the calls in process accept. */
 export const appName = z
@@ -20,19 +19,7 @@ export interface Facade<Settings = unknown> {
   /** The secrets of its section, by their places in it. */
   secretsIn?(settings: Settings): Readonly<Record<string, string>>
   /** Makes the plugin. Must have no effects: the policy file may be read again at any time. */
-  create(settings: Settings): {
-    readonly name: string
-    readonly policies?: Readonly<Record<string, readonly unknown[]>>
-    /** Templates for SMS by name, in every language. */
-    readonly templates?: Readonly<Record<string, { readonly sms: SmsTemplate }>>
-    readonly sendsOwnCodes?: true
-    router(postern: PosternCalls): Router
-  }
-}
-
-interface SmsTemplate {
-  readonly variables: ReadonlySet<string>
-  render(variables: Readonly<Record<string, string>>): { text: string }
+  create(settings: Settings): Plugin
 }
 
 /** Infers the type of the settings from the schema. The result has no such type, so all façades fit into one list. */

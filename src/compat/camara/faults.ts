@@ -1,10 +1,5 @@
 /** The errors of CAMARA's definition: status, code and text. */
-export interface Answer {
-  status: number
-  headers?: Readonly<Record<string, string>>
-  /** Absent in a 204. */
-  body?: object
-}
+import type { Answer } from '../answer.ts'
 
 const faults = {
   INVALID_ARGUMENT: [400, 'The request is not valid.'],

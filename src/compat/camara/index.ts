@@ -3,18 +3,13 @@
  * with Postern. An `authenticationId` is the id of a notice.
  */
 import { randomUUID } from 'node:crypto'
-import express, {
-  type ErrorRequestHandler,
-  type Request,
-  type RequestHandler,
-  type Response,
-  Router,
-} from 'express'
+import express, { type Request, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { durationText } from '../../base/durations.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
+import { answerUnreadable, write } from '../answer.ts'
 import { defineFacade } from '../facade.ts'
-import { type Answer, fault, unavailable } from './faults.ts'
+import { fault, unavailable } from './faults.ts'
 import { messageTemplate } from './message.ts'
 import { type Caller, createOperations, type Operation, own } from './operations.ts'
 
@@ -57,7 +52,7 @@ function createCamaraRouter(postern: PosternCalls): Router {
     )
   }
   router.use(basePath, (_, response) => write(response, fault('NOT_FOUND')))
-  return router.use(answerUnreadable)
+  return router.use(answerUnreadable(() => fault('INVALID_ARGUMENT', 'The body can not be read.')))
 }
 
 const correlator = 'x-correlator'
@@ -93,24 +88,3 @@ const answering =
   (operation: Operation): RequestHandler =>
   async ({ body }: Request, response) =>
     write(response, await operation(response.locals.caller as Caller, body))
-
-function write(response: Response, { status, headers, body }: Answer): void {
-  const text = body ? JSON.stringify(body) : ''
-  response.writeHead(status, {
-    'Cache-Control': 'no-store',
-    // Express would add a charset, which the definition does not have.
-    ...(body
-      ? { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) }
-      : {}),
-    ...headers,
-  })
-  response.end(text)
-}
-
-/** Answers a body that can't be read. Other errors are faults of this program. */
-const answerUnreadable: ErrorRequestHandler = (error, _, response, next) => {
-  const { type } = error as { type?: unknown }
-  if (!/^(entity|encoding|charset|request)\./.test(String(type))) return next(error)
-  // Bytes that were not read must not become the next request.
-  write(response, fault('INVALID_ARGUMENT', 'The body can not be read.', { Connection: 'close' }))
-}

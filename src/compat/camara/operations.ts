@@ -1,7 +1,8 @@
 /** The two operations of CAMARA's definition. */
 import { z } from 'zod'
 import type { PosternCalls } from '../../http/in-process.ts'
-import { type Answer, fault, tooMany, unavailable } from './faults.ts'
+import type { Answer } from '../answer.ts'
+import { fault, tooMany, unavailable } from './faults.ts'
 import { messageParams } from './message.ts'
 
 /** The names under which the façade sends. */

@@ -1,13 +1,10 @@
 /** Lists of verification attempts, and their sums. A notice with a code is one attempt. */
 import type { PosternCalls } from '../../http/in-process.ts'
+import type { NoticeView } from '../../http/notice-reads.ts'
+import type { Answer } from '../answer.ts'
 import type { Asked, Services } from './asked.ts'
-import { type Answer, fault, faultOf } from './faults.ts'
+import { fault, faultOf } from './faults.ts'
 import { noticeIdOf, sidOf } from './sids.ts'
-
-type Item = Extract<
-  Awaited<ReturnType<PosternCalls['searchNotices']>>,
-  { outcome: 'found' }
->['items'][number]
 
 const maxPageSize = 100
 const defaultPageSize = 50
@@ -132,7 +129,7 @@ function timeIn(text: string): string {
   return Number.isNaN(ms) ? text : new Date(ms).toISOString()
 }
 
-function attemptOf({ account, urlOf }: Asked, scenes: Map<string, string>, item: Item) {
+function attemptOf({ account, urlOf }: Asked, scenes: Map<string, string>, item: NoticeView) {
   const sid = sidOf('VL', item.id)
   return {
     sid,

@@ -1,11 +1,6 @@
 /** Errors of Twilio's API: status, code and text. https://www.twilio.com/docs/api/errors has a page for each code. */
 import type { PosternCalls } from '../../http/in-process.ts'
-
-export interface Answer {
-  status: number
-  headers?: Readonly<Record<string, string>> | undefined
-  body: unknown
-}
+import type { Answer } from '../answer.ts'
 
 const faults = {
   20003: { status: 401, message: 'Authenticate' },

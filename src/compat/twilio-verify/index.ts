@@ -5,20 +5,15 @@
  * A verification is a notice: the `VE…` and `VL…` SIDs contain the digits of its id. A service is an app and a scene.
  */
 import { isIP } from 'node:net'
-import express, {
-  type ErrorRequestHandler,
-  type NextFunction,
-  type Request,
-  type Response,
-  Router,
-} from 'express'
+import express, { type NextFunction, type Request, type Response, Router } from 'express'
 import { z } from 'zod'
 import { defaultScene } from '../../base/default-scene.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
+import { type Answer, answerUnreadable, write } from '../answer.ts'
 import { appName, defineFacade, sceneName } from '../facade.ts'
 import type { Asked, Services } from './asked.ts'
 import { createAttempts } from './attempts.ts'
-import { type Answer, fault } from './faults.ts'
+import { fault } from './faults.ts'
 import { createVerifications } from './verifications.ts'
 
 const settings = z.strictObject({
@@ -69,7 +64,11 @@ function createTwilioRouter(postern: PosternCalls, services: Services): Router {
     /^\/v2\/(Services|Attempts)(\/|$)/,
     answering(async () => fault(20404)),
   )
-  return router.use(answerUnreadable)
+  return router.use(
+    answerUnreadable((isTooLarge) =>
+      fault(60200, isTooLarge ? 'The body is too large' : 'The request can not be read'),
+    ),
+  )
 
   function answering(handle: Handle) {
     return async (request: Request, response: Response, next: NextFunction) => {
@@ -120,22 +119,4 @@ function askedBy(request: Request, account: Asked['account']): Asked {
     ip: isIP(request.ip ?? '') ? request.ip : request.socket.remoteAddress,
     urlOf: (path) => `${origin}${baseUrl}${path}`,
   }
-}
-
-const commonHeaders = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
-
-function write(response: Response, { status, headers, body }: Answer): void {
-  response.status(status).set({ ...commonHeaders, ...headers })
-  response.json(body)
-}
-
-/** Answers a path or a body that can't be read. Other errors are faults of this program. */
-const answerUnreadable: ErrorRequestHandler = (error, _, response, next) => {
-  const { status, type } = error as { status?: number; type?: string }
-  const isBody = /^(entity|encoding|charset|request|parameters)\./.test(String(type))
-  if (!isBody && !(error instanceof URIError)) return next(error)
-  // Bytes of the body that were not read must not become the next request.
-  const headers = { connection: 'close' }
-  if (status === 413) return write(response, fault(60200, 'The body is too large', headers))
-  write(response, fault(60200, 'The request can not be read', headers))
 }

@@ -1,14 +1,12 @@
 /** Sends, checks, reads and ends verifications. */
 import type { PosternCalls } from '../../http/in-process.ts'
+import type { NoticeView } from '../../http/notice-reads.ts'
+import type { Answer } from '../answer.ts'
 import type { Asked, Services } from './asked.ts'
-import { type Answer, fault, faultOf } from './faults.ts'
+import { fault, faultOf } from './faults.ts'
 import { noticeIdOf, sidOf, timeOf } from './sids.ts'
 
 type Channel = 'sms' | 'email'
-type Notice = Extract<
-  Awaited<ReturnType<PosternCalls['findNotice']>>,
-  { outcome: 'found' }
->['notice']
 
 /** The facts of a verification in an answer. */
 interface Shown {
@@ -107,7 +105,7 @@ export function createVerifications(postern: PosternCalls, services: Services) {
   })
 
   /** The verification with this SID, or the latest one to this recipient. If there is none, the answer. */
-  async function find(asked: Asked, scene: string, sidOrTo: string): Promise<Notice | Answer> {
+  async function find(asked: Asked, scene: string, sidOrTo: string): Promise<NoticeView | Answer> {
     const { app } = asked.account
     const id = noticeIdOf('VE', sidOrTo)
     if (id) {
@@ -131,7 +129,7 @@ const personAt = (ip: string | undefined) => (ip ? { ip } : {})
 
 const channelOf = (to: string): Channel => (to.includes('@') ? 'email' : 'sms')
 
-function statusOf({ codeEnd, state, expiresAt }: Notice): string {
+function statusOf({ codeEnd, state, expiresAt }: NoticeView): string {
   if (codeEnd === 'passed') return 'approved'
   if (codeEnd) return codeEnd === 'tries' ? 'max_attempts_reached' : codeEnd
   if (state === 'failed') return 'failed'

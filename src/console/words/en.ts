@@ -70,7 +70,6 @@ export const en = {
     more: 'I know the IP address of the person',
     unreadable: 'Enter a phone number with its country code, a mail address or a notice id.',
     badIp: 'This is not an IP address.',
-    unknownNotice: 'No notice has this id, or its retention period has ended.',
     overview: 'Service status',
     quiet: 'Messages are sent without delay.',
   },

@@ -61,7 +61,6 @@ export const zh: typeof en = {
     more: '我知道用户的 IP 地址',
     unreadable: '请输入带国家代码的手机号、邮箱地址或消息 id。',
     badIp: '这不是 IP 地址。',
-    unknownNotice: '没有这个 id 的消息，或已超过保留期限。',
     overview: '服务状态',
     quiet: '消息发送正常，没有延迟。',
   },
