@@ -100,10 +100,16 @@ export function createSendCaptcha(deps: {
     const shown = own === undefined ? asked : { ...asked, code: codes.digestOf(draft, own) }
     const given = testRecipients.codeOf(channel, to) ?? own
     const sending = { params, origin, policy, fields, answerBy, given }
-    return oncePerKey.carryOut('captcha', shown, caller, answerBy, {
-      adopt: (id) => adopt({ ...draft, id }, sending),
-      make: (id) => make({ ...draft, id }, sending, caller, challenge),
-    })
+    const begun = await oncePerKey.begin('captcha', shown, caller, answerBy)
+    if ('outcome' in begun) return begun
+    let outcome: SendOutcome | undefined
+    try {
+      if (begun.earlierId) outcome = await adopt({ ...draft, id: begun.earlierId }, sending)
+      outcome ??= await make({ ...draft, id: await begun.newId() }, sending, caller, challenge)
+      return outcome
+    } finally {
+      await begun.end(outcome)
+    }
   }
 
   /** The answer for the notice of an earlier request, if that notice was sent or will be sent. Takes no quota. */

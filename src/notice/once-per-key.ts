@@ -1,5 +1,5 @@
 /**
- * Carries out a send once per Idempotency-Key. The key is reserved in PostgreSQL before the limit check.
+ * A send is made once per Idempotency-Key. The key is reserved in PostgreSQL before the limit check.
  * Otherwise a repeat would be refused by its own first count. The answer is stored for repeats, because a notice's row
  * has neither `resendAt` nor a lock of checks. A test recipient's send has no row at all.
  *
@@ -22,15 +22,19 @@ import type { Accepted, SendAsked, SendOutcome } from './message.ts'
 const answerWithinMs = 2_200
 const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 
-/** The two functions that can make the outcome of a send. */
-interface Ways {
+/** A send that nothing has answered yet. The caller must end it. */
+interface Begun {
   /**
-   * The answer for the notice of an earlier request that never answered. Undefined if it was not sent and will not be
-   * sent.
+   * The notice of an earlier request that never answered. If it was sent or will be sent, the send is answered with it.
    */
-  adopt(earlierId: string): Promise<Accepted | undefined>
-  /** Makes the notice with this id. */
-  make(id: string): Promise<SendOutcome>
+  earlierId: string | undefined
+  /** The id for a new notice. The key is bound to it. */
+  newId(): Promise<string>
+  /**
+   * Stores an accepted answer for repeats, and frees the key after anything else. Never throws, because after a sent
+   * message the caller never gets an error: if the answer is not stored, a repeat finds the notice.
+   */
+  end(outcome: SendOutcome | undefined): Promise<void>
 }
 
 export type OncePerKey = ReturnType<typeof createOncePerKey>
@@ -49,19 +53,20 @@ export function createOncePerKey(idempotency: Idempotency) {
     },
 
     /**
-     * Returns the stored answer for a repeat. Otherwise carries out the send, stores an accepted answer, and frees the
-     * key after anything else. Without a key every request is new. The answer to a challenge is not compared: a request
-     * that died has used up its answer, and the repeat must bring another one.
+     * Returns the stored answer for a repeat. Otherwise reserves the key. Without a key every request is new. The
+     * answer to a challenge is not compared: a request that died has used up its answer, and the repeat must bring
+     * another one.
      */
-    async carryOut(
+    async begin(
       kind: 'captcha' | 'notice',
       { idempotencyKey, challenge: _, ...asked }: SendAsked & { challenge?: string | undefined },
       caller: Caller,
       answerBy: number,
-      { adopt, make }: Ways,
-    ): Promise<SendOutcome> {
+    ): Promise<Begun | SendOutcome> {
       const id = idempotency.newNoticeId()
-      if (idempotencyKey === undefined) return make(id)
+      if (idempotencyKey === undefined) {
+        return { earlierId: undefined, newId: async () => id, end: async () => {} }
+      }
       const { app } = caller
       const key = scopedKey(idempotencyKey, caller)
       let isTried = false
@@ -85,20 +90,17 @@ export function createOncePerKey(idempotency: Idempotency) {
       const earlierId = reserved.kind === 'taken_over' ? reserved.earlierId : undefined
       /** The notice to which the key is bound. */
       let boundTo = earlierId ?? id
-      let outcome: SendOutcome | undefined
-      try {
-        if (earlierId) {
-          outcome = await adopt(earlierId)
-          if (outcome) return outcome
-          await idempotency.rename(app, key, earlierId, id)
+      return {
+        earlierId,
+        async newId() {
+          if (boundTo !== id) await idempotency.rename(app, key, boundTo, id)
           boundTo = id
-        }
-        outcome = await make(id)
-        return outcome
-      } finally {
-        // After a sent message the caller never gets an error. If the answer is not stored, a repeat finds the notice.
-        if (outcome?.outcome !== 'accepted') await free(boundTo)
-        else await untilLate(idempotency.keep(app, key, boundTo, outcome), answerBy, () => {})
+          return id
+        },
+        end: (outcome) =>
+          outcome?.outcome === 'accepted'
+            ? untilLate(idempotency.keep(app, key, boundTo, outcome), answerBy, () => {})
+            : free(boundTo),
       }
     },
   }

@@ -55,10 +55,16 @@ export function createSendNotice(deps: {
     const ahead = aheadMs > 0 ? { sendAt } : {}
     const draft = { app, kind: 'notice', channel, to, template, locale, ttlMs, ...ahead } as const
     const fields = quota.fieldsOf(draft, params, originOf(caller, asked.ip, country))
-    return oncePerKey.carryOut('notice', asked, caller, answerBy, {
-      adopt: (id) => adopt({ ...draft, id }, fields),
-      make: (id) => make({ ...draft, id }, params, fields, answerBy),
-    })
+    const begun = await oncePerKey.begin('notice', asked, caller, answerBy)
+    if ('outcome' in begun) return begun
+    let outcome: SendOutcome | undefined
+    try {
+      if (begun.earlierId) outcome = await adopt({ ...draft, id: begun.earlierId }, fields)
+      outcome ??= await make({ ...draft, id: await begun.newId() }, params, fields, answerBy)
+      return outcome
+    } finally {
+      await begun.end(outcome)
+    }
   }
 
   /** The answer for the notice of an earlier request, if that notice was sent or will be sent. Takes no quota. */

@@ -86,15 +86,13 @@ async function openRoom(
     oncePerKey: {
       answerBy: () => performance.now() + 2_000,
       isNew: async (key: string) => !answered.has(key),
-      async carryOut(_, { idempotencyKey: id = '' }, __, ___, { adopt, make }) {
+      async begin(_, { idempotencyKey: id = '' }) {
         begun.push(id)
         if (answered.has(id)) return { outcome: 'accepted', id } as Accepted
-        let outcome: SendOutcome | undefined
-        try {
-          outcome = (adopted ? await adopt(id) : undefined) ?? (await make(id))
-          return outcome
-        } finally {
-          ended.push(outcome?.outcome)
+        return {
+          earlierId: adopted ? id : undefined,
+          newId: async () => id,
+          end: async (outcome) => void ended.push(outcome?.outcome),
         }
       },
     } satisfies OncePerKey,

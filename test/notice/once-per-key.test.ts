@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createIdempotency, type Idempotency } from '../../src/notice/idempotency.ts'
-import type { Accepted, SendAsked, SendOutcome } from '../../src/notice/message.ts'
+import type { Accepted, SendAsked } from '../../src/notice/message.ts'
 import { createOncePerKey } from '../../src/notice/once-per-key.ts'
 import type { Caller } from '../../src/rules/quota.ts'
 import { openDatabase } from '../../src/storage/database.ts'
@@ -27,47 +27,16 @@ const accepted = (id: string): Accepted => ({
 })
 
 const keys = createOncePerKey(idempotency)
-const carryOut = (
-  ways: Parameters<typeof keys.carryOut>[4],
-  key: string | undefined,
-  more: object = {},
-  caller = server,
-  on = keys,
-) => on.carryOut('captcha', asked(key, more), caller, on.answerBy(), ways)
+const begin = (key: string | undefined, more: object = {}, caller = server, on = keys) =>
+  on.begin('captcha', asked(key, more), caller, on.answerBy())
 
-/** A send that lasts until the test ends it: with an outcome, or with the error of a server that is away. */
-interface Attempt {
-  id: string
-  end(outcome: SendOutcome | undefined): Promise<void>
-}
-type Args = Parameters<typeof carryOut> extends [unknown, ...infer Rest] ? Rest : never
+type Args = Parameters<typeof begin>
 
-/** The attempt that this request begins, or the outcome that it gets at once. */
-async function begin(...args: Args): Promise<Attempt | SendOutcome> {
-  const ending = Promise.withResolvers<SendOutcome | undefined>()
-  const making = Promise.withResolvers<Attempt>()
-  const carried = carryOut(
-    {
-      adopt: async () => undefined,
-      async make(id) {
-        const end = async (outcome: SendOutcome | undefined) => {
-          ending.resolve(outcome)
-          await carried.catch(() => {})
-        }
-        making.resolve({ id, end })
-        const outcome = await ending.promise
-        if (!outcome) throw new Error('a server is away')
-        return outcome
-      },
-    },
-    ...args,
-  )
-  carried.catch(() => {})
-  return Promise.race([making.promise, carried])
-}
-async function attempt(...args: Args): Promise<Attempt> {
+/** A send that lasts until the test ends it. */
+async function attempt(...args: Args) {
   const begun = await begin(...args)
-  return 'outcome' in begun ? expect.unreachable(begun.outcome) : begun
+  if ('outcome' in begun) expect.unreachable(begun.outcome)
+  return { ...begun, id: await begun.newId() }
 }
 const outcomeOf = async (...args: Args) => {
   const begun = await begin(...args)
@@ -90,8 +59,7 @@ test('an accepted outcome is the repeat’s outcome; before that it is in progre
   // Omitted members and the answer to a challenge do not make a different request.
   expect(await begin('accepted', { locale: undefined, challenge: 'x' })).toEqual(accepted(id))
   expect(await outcomeOf('accepted', { to: '+8613800138001' })).toBe('idempotency_key_reused')
-  const ways = { adopt: async () => undefined, make: async () => expect.unreachable() }
-  const notice = await keys.carryOut('notice', asked('accepted'), server, keys.answerBy(), ways)
+  const notice = await keys.begin('notice', asked('accepted'), server, keys.answerBy())
   expect(notice).toEqual({ outcome: 'idempotency_key_reused' })
 })
 
@@ -124,18 +92,10 @@ test('a request that never answered: a repeat is asked to adopt its notice; a re
   const { id } = await attempt('died')
   expect(id).not.toBe(earlier)
   await letPass()
-  const offered: string[] = []
-  const adopted = await carryOut(
-    {
-      async adopt(earlierId) {
-        offered.push(earlierId)
-        return accepted(earlierId)
-      },
-      make: async () => expect.unreachable(),
-    },
-    'died',
-  )
-  expect([adopted, offered]).toEqual([accepted(id), [id]])
+  const adopting = await begin('died')
+  if ('outcome' in adopting) expect.unreachable(adopting.outcome)
+  expect(adopting.earlierId).toBe(id)
+  await adopting.end(accepted(id))
   // The earlier notice is the answer, and the key stays reserved for it.
   expect(await begin('died')).toEqual(accepted(id))
 })
@@ -191,8 +151,7 @@ test('PostgreSQL does not answer in time: unavailable, and a possible reservatio
       free: async (_app: string, _key: string, id: string) => void freed.push(id),
     }),
   )
-  const ways = { adopt: async () => undefined, make: async () => expect.unreachable() }
-  const late = once.carryOut('captcha', asked('late'), server, performance.now() + 50, ways)
+  const late = once.begin('captcha', asked('late'), server, performance.now() + 50)
   await expect(late).rejects.toMatchObject({ part: 'postgresql' })
   await eventually(() => freed.length > 0)
   expect(freed).toEqual(['an id'])
