@@ -22,9 +22,13 @@ const dayMs = 86_400_000
 const maxLifeMs = 3_650 * dayMs
 const maxOverlapMs = 90 * dayMs
 
-/** The app has the name of the key if none is given. An operator key then sees every app. */
-export function readKeyWish({ name = '', kind = 'secret', ...wish }: KeyWish): ReadWish {
+/**
+ * Without an app, the app has the name of the key, and an operator key sees every app. Without a name, the key has the name of its
+ * app, or `default`.
+ */
+export function readKeyWish({ kind = 'secret', ...wish }: KeyWish): ReadWish {
   const refused = (problem: string): ReadWish => ({ ok: false, problem })
+  const name = wish.name ?? wish.app ?? 'default'
   const misnamed = [name, wish.app ?? name].find((text) => !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(text))
   if (misnamed !== undefined) {
     return refused(

@@ -10,10 +10,10 @@ import { openDatabase } from '../storage/database.ts'
 import { databaseUrlOrStop, orUsage, stop } from './stop.ts'
 
 const usage = `Usage:
-  ${keysWith('create --name NAME [--app APP] [--kind secret]')}
-  ${keysWith('create --name NAME [--app APP] --kind publishable --origin https://shop.example [--origin …]')}
-  ${keysWith('create --name NAME [--app APP] --kind operator')}
-  ${keysWith('create --name NAME … --expires 30d')}
+  ${keysWith('create [--name NAME] [--app APP] [--kind secret]')}
+  ${keysWith('create [--name NAME] [--app APP] --kind publishable --origin https://shop.example [--origin …]')}
+  ${keysWith('create [--name NAME] [--app APP] --kind operator')}
+  ${keysWith('create … --expires 30d')}
   ${keysWith('list')}
   ${keysWith('revoke ID')}
   ${keysWith('rotate ID [--overlap 24h]')}
@@ -23,8 +23,9 @@ publishable  for pages of its origins: only sends and checks codes
 operator     for people: only opens the console at the admin port
 
 A key sees only the data of its app. Without --app, the app has the name of the key, and an operator key sees
-every app. With --expires, the key ends after that time. rotate creates a new key with the same kind, app,
-name, origins and time to live. The old key ends after the overlap (0s: at once).`
+every app. Without --name, the key has the name of its app, or "default". With --expires, the key ends after that
+time. rotate creates a new key with the same kind, app, name, origins and time to live. The old key ends after
+the overlap (0s: at once).`
 
 /** Options of each command. */
 const optionsOf: Readonly<Record<string, readonly string[]>> = {

@@ -57,6 +57,19 @@ test('keys: a publishable key keeps its origins as browsers spell them, and says
   )
 })
 
+test('keys: without --name, a key has the name of its app; without both, of the app default', async () => {
+  const page = ['--kind', 'publishable', '--origin', 'https://shop.example']
+  const created = await keys('create', ...page)
+  expect(created).toMatchObject({ code: 0, stderr: '' })
+  expect(created.stdout).toMatch(/^app: default\nkey: ppk_[\w-]{49}$/m)
+  expect((await keys('create', '--app', 'depot')).stdout).toMatch(/^app: depot$/m)
+  expect((await keys('create', '--kind', 'operator')).stdout).toMatch(/^app: \* \(every app\)$/m)
+  const { stdout } = await keys('list')
+  expect(stdout).toMatch(/ {2}publishable .* {2}name=default {2}app=default {2}/)
+  expect(stdout).toMatch(/ {2}secret .* {2}name=depot {2}app=depot {2}/)
+  expect(stdout).toMatch(/ {2}operator .* {2}name=default {2}app=\* {2}/)
+})
+
 test('keys: an operator’s key opens the console for every app, or for the one it names', async () => {
   const every = await keys('create', '--name', 'anna', '--kind', 'operator')
   expect(every).toMatchObject({ code: 0, stderr: '' })
