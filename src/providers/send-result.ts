@@ -9,6 +9,17 @@ export function accepted(messageId?: unknown): SendResult {
 /** The pause if a vendor throttles without naming a time. */
 export const defaultRetryAfterMs = 1_000
 
+/** A result of a table of errors. `retryAfterMs` is for `throttled`. */
+export function refused(
+  kind: Refusal,
+  detail: string,
+  retryAfterMs = defaultRetryAfterMs,
+): SendResult {
+  return kind === 'throttled' ? { kind, retryAfterMs, detail } : { kind, detail }
+}
+
+export type Refusal = Exclude<SendResult['kind'], 'accepted'>
+
 /** True for a short code, which may be part of `detail`. A sentence of a vendor must never be in `detail`. */
 export function isCode(text: unknown): text is string {
   return typeof text === 'string' && /^[A-Za-z][\w.:-]{0,79}$/.test(text)

@@ -1,5 +1,5 @@
 import type { SendResult } from '../provider.ts'
-import { defaultRetryAfterMs, isCode } from '../send-result.ts'
+import { isCode, type Refusal, refused } from '../send-result.ts'
 
 /**
  * Maps the codes of Dysmsapi and Dypnsapi to results. They arrive in HTTP 200 and in 4xx. `isv` is a fault of the caller: of the
@@ -10,46 +10,35 @@ import { defaultRetryAfterMs, isCode } from '../send-result.ts'
  * A repeat at once never helps, and no other recipient is affected. Every other cap belongs to the account. Dypnsapi has
  * some of the codes without `isv`, and `biz.FREQUENCY` for a number that gets a second code too soon.
  */
-const invalidRecipient = new Set(['isv.MOBILE_NUMBER_ILLEGAL', 'MOBILE_NUMBER_ILLEGAL'])
-
-const recipientCaps = new Set([
-  'isv.BUSINESS_LIMIT_CONTROL',
-  'BUSINESS_LIMIT_CONTROL',
-  'biz.FREQUENCY',
+const kinds: ReadonlyMap<string, Refusal> = new Map([
+  ['isv.MOBILE_NUMBER_ILLEGAL', 'invalid_recipient'],
+  ['MOBILE_NUMBER_ILLEGAL', 'invalid_recipient'],
+  ['isv.BUSINESS_LIMIT_CONTROL', 'postponed'],
+  ['BUSINESS_LIMIT_CONTROL', 'postponed'],
+  ['biz.FREQUENCY', 'postponed'],
+  ['INVALID_PARAMETERS', 'rejected'],
+  ['isv.ACCOUNT_ABNORMAL', 'unavailable'],
+  ['isv.ACCOUNT_NOT_EXISTS', 'unavailable'],
+  ['isv.AMOUNT_NOT_ENOUGH', 'unavailable'],
+  ['isv.DENY_IP_RANGE', 'unavailable'],
+  ['isv.OUT_OF_SERVICE', 'unavailable'],
+  ['isv.PRODUCT_UNSUBSCRIBE', 'unavailable'],
+  ['isv.PRODUCT_UN_SUBSCRIPT', 'unavailable'],
+  // Caps on all messages of the account. Only the owner of the account can lift them.
+  ['isv.DAY_LIMIT_CONTROL', 'throttled'],
+  ['isv.MONTH_LIMIT_CONTROL', 'throttled'],
 ])
-
-const rejected = new Set(['INVALID_PARAMETERS'])
-
-const account = new Set([
-  'isv.ACCOUNT_ABNORMAL',
-  'isv.ACCOUNT_NOT_EXISTS',
-  'isv.AMOUNT_NOT_ENOUGH',
-  'isv.DENY_IP_RANGE',
-  'isv.OUT_OF_SERVICE',
-  'isv.PRODUCT_UNSUBSCRIBE',
-  'isv.PRODUCT_UN_SUBSCRIPT',
-])
-
-/** Caps on all messages of the account. Only the owner of the account can lift them. */
-const accountCaps = new Set(['isv.DAY_LIMIT_CONTROL', 'isv.MONTH_LIMIT_CONTROL'])
 
 const hourMs = 3_600_000
 
 export function resultOfCode(code: unknown, sentence: unknown): SendResult {
   if (!isCode(code)) return { kind: 'unknown', detail: 'aliyun: answer not understood' }
   const detail = `aliyun ${code}`
-  if (recipientCaps.has(code)) {
-    const retryAfterMs = capWaitMs(String(sentence))
-    return { kind: 'postponed', retryAfterMs, detail }
-  }
-  if (accountCaps.has(code)) return { kind: 'throttled', retryAfterMs: hourMs, detail }
-  if (code.startsWith('Throttling')) {
-    return { kind: 'throttled', retryAfterMs: defaultRetryAfterMs, detail }
-  }
-  if (invalidRecipient.has(code)) return { kind: 'invalid_recipient', detail }
-  if (rejected.has(code)) return { kind: 'rejected', detail }
-  if (account.has(code) || !code.startsWith('isv.')) return { kind: 'unavailable', detail }
-  return { kind: 'rejected', detail }
+  if (code.startsWith('Throttling')) return refused('throttled', detail)
+  const kind = kinds.get(code) ?? (code.startsWith('isv.') ? 'rejected' : 'unavailable')
+  return kind === 'postponed'
+    ? { kind, retryAfterMs: capWaitMs(String(sentence)), detail }
+    : refused(kind, detail, hourMs)
 }
 
 /** The text contains the window: 触发分钟级流控, 触发小时级流控, 触发天级流控. */

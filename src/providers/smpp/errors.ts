@@ -1,5 +1,5 @@
 import type { SendResult } from '../provider.ts'
-import { defaultRetryAfterMs } from '../send-result.ts'
+import { type Refusal, refused } from '../send-result.ts'
 
 /**
  * Maps command_status of SMPP 3.4 (5.1.3) to results. Only statuses about the session, the system or the pace concern
@@ -7,7 +7,7 @@ import { defaultRetryAfterMs } from '../send-result.ts'
  * above 0x400 are defined by each SMSC. For these, only this message waits, because the status may concern only this
  * message.
  */
-const kinds: ReadonlyMap<number, SendResult['kind']> = new Map([
+const kinds: ReadonlyMap<number, Refusal> = new Map([
   [0x04, 'unavailable'], // wrong bind status: the session is no longer bound
   [0x08, 'unavailable'], // system error
   [0x0b, 'invalid_recipient'], // invalid destination address
@@ -24,7 +24,5 @@ const kinds: ReadonlyMap<number, SendResult['kind']> = new Map([
 
 export function resultOfStatus(status: number): SendResult {
   const detail = `SMPP status 0x${status.toString(16).padStart(8, '0')}`
-  const kind = kinds.get(status) ?? (status >= 0x400 ? 'postponed' : 'rejected')
-  if (kind === 'throttled') return { kind, retryAfterMs: defaultRetryAfterMs, detail }
-  return { kind, detail } as SendResult
+  return refused(kinds.get(status) ?? (status >= 0x400 ? 'postponed' : 'rejected'), detail)
 }

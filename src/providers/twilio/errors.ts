@@ -1,48 +1,33 @@
 import type { SendResult } from '../provider.ts'
-import { defaultRetryAfterMs } from '../send-result.ts'
+import { type Refusal, refused } from '../send-result.ts'
 
 /**
  * Maps the numbered errors of Twilio's Error and Warning Dictionary to results. Twilio adds more specific numbers over
  * time. So only numbers that change the result are listed; for other errors, the HTTP status decides.
  */
-const invalidRecipient = new Set([
-  21211, // invalid To number
-  21265, // To is a short code
-  21610, // the recipient has opted out
-  21614, // To is not a mobile number
-  21635, // To is a landline
-  30005, // unknown handset
-  30006, // landline or unreachable carrier
+const kinds: ReadonlyMap<unknown, Refusal> = new Map([
+  [10001, 'unavailable'], // account is not active
+  [20003, 'unavailable'], // permission denied
+  [20429, 'throttled'], // too many requests
+  [21211, 'invalid_recipient'], // invalid To number
+  [21265, 'invalid_recipient'], // To is a short code
+  [21610, 'invalid_recipient'], // the recipient has opted out
+  [21611, 'throttled'], // ten hours of messages are queued for this sender
+  [21614, 'invalid_recipient'], // To is not a mobile number
+  [21635, 'invalid_recipient'], // To is a landline
+  [30001, 'throttled'], // queue overflow
+  [30002, 'unavailable'], // account suspended
+  [30003, 'postponed'], // unreachable handset: the phone is off
+  [30005, 'invalid_recipient'], // unknown handset
+  [30006, 'invalid_recipient'], // landline or unreachable carrier
+  [30008, 'postponed'], // unknown error of the carrier: its network refused without a reason
 ])
 
-/** The phone is off, or its network refused the message without a reason. */
-const postponed = new Set([
-  30003, // unreachable handset
-  30008, // unknown error of the carrier
-])
-
-const throttledMs: ReadonlyMap<number, number> = new Map([
-  [20429, defaultRetryAfterMs], // too many requests
-  [21611, 60_000], // ten hours of messages are queued for this sender
-  [30001, 60_000], // queue overflow
-])
-
-/** Errors of the account, not of the message. */
-const account = new Set([
-  10001, // account is not active
-  20003, // permission denied
-  30002, // account suspended
-])
+/** The pause for a full queue. */
+const queueWaitMs = 60_000
 
 export function resultOfError(code: unknown, status: number): SendResult {
-  const known = typeof code === 'number' && Number.isInteger(code) ? code : undefined
-  const detail = known === undefined ? `twilio HTTP ${status}` : `twilio ${known}`
-  if (known !== undefined) {
-    const waitMs = throttledMs.get(known)
-    if (waitMs !== undefined) return { kind: 'throttled', retryAfterMs: waitMs, detail }
-    if (invalidRecipient.has(known)) return { kind: 'invalid_recipient', detail }
-    if (postponed.has(known)) return { kind: 'postponed', detail }
-    if (account.has(known)) return { kind: 'unavailable', detail }
-  }
-  return { kind: status === 400 || status === 201 ? 'rejected' : 'unavailable', detail }
+  const detail = `twilio ${Number.isInteger(code) ? code : `HTTP ${status}`}`
+  const byStatus = status === 400 || status === 201 ? 'rejected' : 'unavailable'
+  return refused(kinds.get(code) ?? byStatus, detail, code === 20429 ? undefined : queueWaitMs)
 }

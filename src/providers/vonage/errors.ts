@@ -1,30 +1,27 @@
 import type { SendResult } from '../provider.ts'
-import { defaultRetryAfterMs } from '../send-result.ts'
+import { type Refusal, refused } from '../send-result.ts'
 
 /** Maps the statuses of Vonage's SMS API to results. They arrive as text in HTTP 200. Others are `unknown`. */
-const kinds: ReadonlyMap<string, 'rejected' | 'invalid_recipient' | 'throttled' | 'unavailable'> =
-  new Map([
-    ['1', 'throttled'], // more calls per second than the account may make
-    ['2', 'rejected'], // a parameter is missing
-    ['3', 'rejected'], // a parameter is wrong
-    ['4', 'unavailable'], // wrong credentials
-    ['5', 'unavailable'], // internal error
-    ['6', 'invalid_recipient'], // unknown prefix of a number
-    ['7', 'invalid_recipient'], // the number is barred
-    ['8', 'unavailable'], // the account is suspended
-    ['9', 'unavailable'], // no credit
-    ['10', 'throttled'], // too many connections
-    ['11', 'unavailable'], // the account has no SMS API
-    ['12', 'rejected'], // too long
-    ['14', 'unavailable'], // wrong signature
-    ['15', 'rejected'], // this sender is not allowed
-  ])
+const kinds: ReadonlyMap<string, Refusal> = new Map([
+  ['1', 'throttled'], // more calls per second than the account may make
+  ['2', 'rejected'], // a parameter is missing
+  ['3', 'rejected'], // a parameter is wrong
+  ['4', 'unavailable'], // wrong credentials
+  ['5', 'unavailable'], // internal error
+  ['6', 'invalid_recipient'], // unknown prefix of a number
+  ['7', 'invalid_recipient'], // the number is barred
+  ['8', 'unavailable'], // the account is suspended
+  ['9', 'unavailable'], // no credit
+  ['10', 'throttled'], // too many connections
+  ['11', 'unavailable'], // the account has no SMS API
+  ['12', 'rejected'], // too long
+  ['14', 'unavailable'], // wrong signature
+  ['15', 'rejected'], // this sender is not allowed
+])
 
 export function resultOfStatus(status: unknown): SendResult {
   const kind = kinds.get(String(status))
-  if (!kind) return { kind: 'unknown', detail: 'vonage: answer not understood' }
-  const detail = `vonage ${status}`
-  return kind === 'throttled'
-    ? { kind, retryAfterMs: defaultRetryAfterMs, detail }
-    : { kind, detail }
+  return kind
+    ? refused(kind, `vonage ${status}`)
+    : { kind: 'unknown', detail: 'vonage: answer not understood' }
 }
