@@ -16,7 +16,6 @@ describe('aliyun', () => {
   it('signs as the example of the documentation', () => {
     const { headers } = signAcs3(
       {
-        method: 'POST',
         host: 'ecs.cn-shanghai.aliyuncs.com',
         query: {
           RegionId: 'cn-shanghai',

@@ -15,7 +15,6 @@ testConformance(given)
 describe('ses', () => {
   it('signs as the test suite of AWS does (post-vanilla)', () => {
     const call = {
-      region: 'us-east-1',
       service: 'service',
       path: '/',
       headers: { host: 'example.amazonaws.com' },
@@ -23,6 +22,7 @@ describe('ses', () => {
       atMs: Date.parse('2015-08-30T12:36:00Z'),
     }
     const key = {
+      region: 'us-east-1',
       accessKeyId: 'AKIDEXAMPLE',
       secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
     }

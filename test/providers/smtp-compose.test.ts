@@ -16,7 +16,6 @@ test('composeMail: the same bytes as nodemailer’s own build, for any text with
   const frame = {
     from: { name: 'Acmé', address: 'no-reply@acme.test' },
     messageId: '<1@acme.test>',
-    headers: {},
   }
   const mails = fc.record(
     { subject: text, text: text.filter(Boolean), html: text.filter(Boolean) },

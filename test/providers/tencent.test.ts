@@ -17,12 +17,14 @@ describe('tencent', () => {
     const stars = '*'.repeat(32)
     const authorization = signTc3(
       {
-        host: 'cvm.tencentcloudapi.com',
         service: 'cvm',
-        action: 'DescribeInstances',
+        headers: {
+          'content-type': 'application/json; charset=utf-8',
+          host: 'cvm.tencentcloudapi.com',
+          'x-tc-action': 'describeinstances',
+        },
         body: '{"Limit": 1, "Filters": [{"Values": ["\\u672a\\u547d\\u540d"], "Name": "instance-name"}]}',
         atMs: 1_551_113_065_000,
-        contentType: 'application/json; charset=utf-8',
       },
       { secretId: `AKID${stars}`, secretKey: stars },
     )

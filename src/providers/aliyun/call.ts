@@ -13,7 +13,7 @@ export function createAliyunCall(
 
   return async (action: string, query: Record<string, string>, signal: AbortSignal) => {
     const method = 'POST'
-    const request = { method, host, query, action, version: '2017-05-25' } as const
+    const request = { host, query, action, version: '2017-05-25' }
     const signed = signAcs3({ ...request, atMs: clock(), nonce: randomUUID() }, settings)
     const url = `${origin}/?${signed.query}`
     const { headers } = signed

@@ -1,26 +1,21 @@
-import { createHmac, hash } from 'node:crypto'
+import { hash } from 'node:crypto'
+import { canonicalRequest, hmac } from '../canonical-request.ts'
+import type { AliyunSettings } from './settings.ts'
 
-/**
- * Signature version 3 of Alibaba Cloud (ACS3-HMAC-SHA256) for a call whose parameters are all in the
- * query: the canonical request is hashed, and the hash is signed with the key itself.
- */
-export interface Acs3Call {
-  readonly method: 'GET' | 'POST'
-  readonly host: string
-  readonly query: Readonly<Record<string, string>>
-  readonly action: string
-  readonly version: string
-  readonly nonce: string
-  readonly atMs: number
+export type AccessKey = Pick<AliyunSettings, 'accessKeyId' | 'accessKeySecret'>
+
+interface Acs3Call {
+  host: string
+  query: Record<string, string>
+  action: string
+  version: string
+  nonce: string
+  atMs: number
 }
 
-export interface AccessKey {
-  readonly accessKeyId: string
-  readonly accessKeySecret: string
-}
-
-export function signAcs3(call: Acs3Call, key: AccessKey) {
-  const headers: Record<string, string> = {
+/** Signature version 3 of Alibaba Cloud for a POST whose parameters are all in the query. It derives no key. */
+export function signAcs3(call: Acs3Call, { accessKeyId, accessKeySecret }: AccessKey) {
+  const headers = {
     host: call.host,
     'x-acs-action': call.action,
     'x-acs-content-sha256': hash('sha256', ''),
@@ -28,31 +23,15 @@ export function signAcs3(call: Acs3Call, key: AccessKey) {
     'x-acs-signature-nonce': call.nonce,
     'x-acs-version': call.version,
   }
-  const names = Object.keys(headers).sort()
-  const canonicalHeaders = names.map((name) => `${name}:${headers[name]}\n`).join('')
-  const signedHeaders = names.join(';')
-  const query = canonicalQuery(call.query)
-  const request = [
-    call.method,
-    '/',
-    query,
-    canonicalHeaders,
-    signedHeaders,
-    hash('sha256', ''),
-  ].join('\n')
-  const algorithm = 'ACS3-HMAC-SHA256'
-  const signature = createHmac('sha256', key.accessKeySecret)
-    .update(`${algorithm}\n${hash('sha256', request)}`)
-    .digest('hex')
-  const parts = `Credential=${key.accessKeyId},SignedHeaders=${signedHeaders},Signature=${signature}`
-  return { headers: { ...headers, authorization: `${algorithm} ${parts}` }, query }
-}
-
-function canonicalQuery(query: Readonly<Record<string, string>>): string {
-  return Object.keys(query)
+  const query = Object.keys(call.query)
     .sort()
-    .map((name) => `${encode(name)}=${encode(query[name] ?? '')}`)
+    .map((name) => `${encode(name)}=${encode(call.query[name] ?? '')}`)
     .join('&')
+  const { signedHeaders, digest } = canonicalRequest(headers, '', { query })
+  const algorithm = 'ACS3-HMAC-SHA256'
+  const signature = hmac(accessKeySecret, `${algorithm}\n${digest}`).toString('hex')
+  const parts = `Credential=${accessKeyId},SignedHeaders=${signedHeaders},Signature=${signature}`
+  return { headers: { ...headers, authorization: `${algorithm} ${parts}` }, query }
 }
 
 /** RFC 3986: encodeURIComponent leaves five characters that must be encoded too. */

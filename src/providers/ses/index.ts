@@ -3,9 +3,7 @@ import { createHttpProvider } from '../http-provider.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
-import { composeMail } from '../smtp/compose.ts'
-import { isAddrSpec } from '../smtp/settings.ts'
-import { unsubscribeHeaders } from '../smtp/unsubscribe.ts'
+import { composeMail, faultOfMail } from '../smtp/compose.ts'
 import { resultOfError } from './errors.ts'
 import { type SesSettings, sesSettings } from './settings.ts'
 import { signAws4 } from './signature.ts'
@@ -26,31 +24,22 @@ const path = '/v2/email/outbound-emails'
 function createSes(name: string, settings: SesSettings, deps: ProviderDeps): Provider {
   const { ask, providerWith } = createHttpProvider(ses, name, deps)
   const { origin, host } = new URL(settings.endpoint)
-  const { from, region, configurationSet } = settings
+  const { from, configurationSet } = settings
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
-    if (!isAddrSpec(message.to)) {
-      return { kind: 'invalid_recipient', detail: 'not one plain address' }
-    }
-    const headers = unsubscribeHeaders(message.listUnsubscribe)
-    if (headers === 'tooLong') {
-      return { kind: 'rejected', detail: 'List-Unsubscribe is longer than a line' }
-    }
+    const fault = faultOfMail(message)
+    if (fault) return fault
     const messageId = `<${message.noticeId}@email.amazonses.com>`
-    const { bytes } = await composeMail(message, { from, messageId, headers })
+    const { bytes } = await composeMail(message, { from, messageId })
     const body = JSON.stringify({
       Destination: { ToAddresses: [message.to] },
       Content: { Raw: { Data: bytes.toString('base64') } },
       EmailTags: [{ Name: 'noticeId', Value: message.noticeId }],
       ConfigurationSetName: configurationSet,
     })
-    const signed = signAws4(
-      {
-        ...{ region, service: 'ses', path, body, atMs: deps.clock() },
-        headers: { host, 'content-type': 'application/json' },
-      },
-      settings,
-    )
+    const headers = { host, 'content-type': 'application/json' }
+    const atMs = deps.clock()
+    const signed = signAws4({ service: 'ses', path, headers, body, atMs }, settings)
     const call = { method: 'POST', url: `${origin}${path}`, headers: signed, body } as const
     const { result, answer } = await ask(call, signal)
     if (result) return result

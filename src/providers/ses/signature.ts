@@ -1,55 +1,27 @@
-import { createHmac, hash } from 'node:crypto'
+import { canonicalRequest, hmac } from '../canonical-request.ts'
+import type { SesSettings } from './settings.ts'
 
-/**
- * Signature version 4 of AWS for a POST without a query. The canonical request is hashed. The hash is signed with a key
- * that is derived from the secret for one day, region and service.
- */
-export interface AwsCall {
-  readonly region: string
-  readonly service: string
-  readonly path: string
-  /** All headers are signed, and `x-amz-date` too. Names in lower case. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-  readonly atMs: number
-}
-
-export interface AwsKey {
-  readonly accessKeyId: string
-  readonly secretAccessKey: string
-}
-
-/** The headers of the call with its date and signature. */
-export function signAws4(call: AwsCall, { accessKeyId, secretAccessKey }: AwsKey) {
-  const date = new Date(call.atMs).toISOString().replace(/[-:]|\.\d{3}/g, '')
-  const day = date.slice(0, 8)
+/** Signature version 4 of AWS, with a key that is derived from the secret for one day, region and service. */
+export function signAws4(
+  call: {
+    service: string
+    path: string
+    headers: Record<string, string>
+    body: string
+    atMs: number
+  },
+  { accessKeyId, secretAccessKey, region }: Omit<SesSettings, 'from' | 'endpoint'>,
+) {
+  const { service, path, body, atMs } = call
+  const date = new Date(atMs).toISOString().replace(/[-:]|\.\d{3}/g, '')
   const headers: Record<string, string> = { ...call.headers, 'x-amz-date': date }
-  const names = Object.keys(headers).sort()
-  const signedHeaders = names.join(';')
-  const request = [
-    'POST',
-    call.path,
-    '',
-    ...names.map((name) => `${name}:${headers[name]}`),
-    '',
-    signedHeaders,
-    hash('sha256', call.body),
-  ].join('\n')
-  const scope = `${day}/${call.region}/${call.service}/aws4_request`
-  const key = [day, call.region, call.service, 'aws4_request'].reduce<string | Buffer>(
-    hmac,
-    `AWS4${secretAccessKey}`,
-  )
+  const { signedHeaders, digest } = canonicalRequest(headers, body, { path })
+  const scope = [date.slice(0, 8), region, service, 'aws4_request']
+  const key = scope.reduce<string | Buffer>(hmac, `AWS4${secretAccessKey}`)
   const algorithm = 'AWS4-HMAC-SHA256'
-  const toSign = [algorithm, date, scope, hash('sha256', request)].join('\n')
+  const toSign = [algorithm, date, scope.join('/'), digest].join('\n')
+  const credential = `Credential=${accessKeyId}/${scope.join('/')}`
   const signature = hmac(key, toSign).toString('hex')
-  const credential = `Credential=${accessKeyId}/${scope}`
-  return {
-    ...headers,
-    authorization: `${algorithm} ${credential}, SignedHeaders=${signedHeaders}, Signature=${signature}`,
-  }
-}
-
-function hmac(key: string | Buffer, text: string): Buffer {
-  return createHmac('sha256', key).update(text).digest()
+  const authorization = `${algorithm} ${credential}, SignedHeaders=${signedHeaders}, Signature=${signature}`
+  return { ...headers, authorization }
 }

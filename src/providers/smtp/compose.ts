@@ -1,21 +1,34 @@
 import MailComposer from 'nodemailer/lib/mail-composer'
+import { encodeWord } from 'nodemailer/lib/mime-funcs'
 import type MimeNode from 'nodemailer/lib/mime-node'
 import { encode, wrap } from 'nodemailer/lib/qp'
-import type { Message } from '../provider.ts'
+import type { Message, SendResult } from '../provider.ts'
 import type { Mail } from './connection.ts'
-import type { Sender } from './settings.ts'
-import { subjectHeader } from './subject.ts'
+import { isAddrSpec, type Sender } from './settings.ts'
 
 export interface MailFrame {
   readonly from: Sender
   readonly messageId: string
-  readonly headers: Readonly<Record<string, string | { value: string; prepared: boolean }>>
   readonly sign?: ((mail: Buffer) => Promise<Buffer>) | undefined
+}
+
+/** Bytes of a header line (RFC 5322, 2.1.1). */
+const longestLine = 998
+/** Fits into a line of 76 characters after the name of the header. */
+const longestWord = 52
+
+/** The reason why a message can't be a mail. */
+export function faultOfMail({ to, listUnsubscribe }: Message): SendResult | undefined {
+  if (!isAddrSpec(to)) return { kind: 'invalid_recipient', detail: 'not one plain address' }
+  // An address can't be folded.
+  return `List-Unsubscribe: <${listUnsubscribe}>`.length > longestLine
+    ? { kind: 'rejected', detail: 'List-Unsubscribe is longer than a line' }
+    : undefined
 }
 
 export async function composeMail(
   message: Message,
-  { from, messageId, headers, sign }: MailFrame,
+  { from, messageId, sign }: MailFrame,
 ): Promise<Mail> {
   const { text, html } = message
   const mail = new MailComposer({
@@ -33,13 +46,35 @@ export async function composeMail(
       Subject: subjectHeader(message.subject ?? ''),
       // RFC 3834: automatic replies should not answer a code.
       'Auto-Submitted': 'auto-generated',
-      ...headers,
+      ...unsubscribeHeaders(message.listUnsubscribe),
     },
     disableFileAccess: true,
     disableUrlAccess: true,
   }).compile()
   const bytes = Buffer.from(endLine(write(mail)))
   return { envelope: mail.getEnvelope(), bytes: sign ? await sign(bytes) : bytes }
+}
+
+/** The headers of RFC 2369 and, for one-click addresses, of RFC 8058. */
+function unsubscribeHeaders(link: string | undefined) {
+  if (link === undefined) return {}
+  const name = 'List-Unsubscribe'
+  return {
+    [name]: { value: `<${link}>`, prepared: true },
+    ...(link.startsWith('https:') ? { [`${name}-Post`]: `${name}=One-Click` } : {}),
+  }
+}
+
+/**
+ * The header `Subject`, whose text contains values of callers. nodemailer does not encode two kinds of text. One is an
+ * encoded-word (RFC 2047): mail programs decode it, and could show characters that the API forbids. The other is a long
+ * word without a space: it can't be folded, so a line may be too long. Such a subject is encoded as a whole.
+ */
+function subjectHeader(subject: string) {
+  const isFoldable = subject.split(' ').every((word) => word.length < longestWord)
+  if (isFoldable && !subject.includes('=?')) return subject
+  const oneLine = subject.replace(/[\r\n]+/g, ' ')
+  return { value: encodeWord(oneLine, 'B', longestWord), prepared: true, foldLines: true }
 }
 
 /**

@@ -3,13 +3,12 @@ import { isForeignId } from '../../base/ids.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
-import { composeMail } from './compose.ts'
+import { composeMail, faultOfMail } from './compose.ts'
 import { openConnection, type ServerSettings } from './connection.ts'
 import { createConnections } from './connections.ts'
 import { createSigner } from './dkim.ts'
 import { resultOfFailure, type SmtpFailure } from './errors.ts'
-import { isAddrSpec, type SmtpSettings, smtpSettingsIn } from './settings.ts'
-import { unsubscribeHeaders } from './unsubscribe.ts'
+import { type SmtpSettings, smtpSettingsIn } from './settings.ts'
 
 /**
  * Mail over SMTP through connections that stay open (connections.ts).
@@ -81,13 +80,8 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
     signal: AbortSignal,
     onAlive?: () => void,
   ): Promise<SendResult> {
-    if (!isAddrSpec(message.to)) {
-      return { kind: 'invalid_recipient', detail: 'not one plain address' }
-    }
-    const unsubscribe = unsubscribeHeaders(message.listUnsubscribe)
-    if (unsubscribe === 'tooLong') {
-      return { kind: 'rejected', detail: 'List-Unsubscribe is longer than a line' }
-    }
+    const fault = faultOfMail(message)
+    if (fault) return fault
     let isHandedOver = false
     const messageId = `<${message.noticeId}@${domain}>`
     const deadline = startDeadline(signal, timeoutMs)
@@ -97,7 +91,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
       if (isServerAlive && !isHandedOver) onAlive?.()
     }, quietMs)
     try {
-      const mail = await composeMail(message, { from, messageId, headers: unsubscribe, sign })
+      const mail = await composeMail(message, { from, messageId, sign })
       const sent = await connections.send(mail, deadline.signal, () => {
         isHandedOver = true
       })

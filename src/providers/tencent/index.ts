@@ -31,14 +31,15 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
   async function call(action: string, parameters: object, signal: AbortSignal) {
     const atMs = deps.clock()
     const body = JSON.stringify(parameters)
+    // Values are signed in lower case.
+    const signed = { 'content-type': contentType, host, 'x-tc-action': action.toLowerCase() }
     const headers = {
-      'content-type': contentType,
-      host,
+      ...signed,
       'x-tc-action': action,
       'x-tc-version': '2021-01-11',
       'x-tc-region': settings.region,
       'x-tc-timestamp': String(Math.floor(atMs / 1_000)),
-      authorization: signTc3({ host, service: 'sms', action, body, atMs, contentType }, settings),
+      authorization: signTc3({ service: 'sms', headers: signed, body, atMs }, settings),
     }
     const call = { method: 'POST', url: `${origin}/`, headers, body } as const
     const { result, answer } = await ask(call, signal)
