@@ -5,18 +5,13 @@ export interface Finding {
   readonly subject: string
   readonly state: 'ok' | 'warning' | 'error'
   readonly message: string
-  readonly advice?: string
+  readonly advice?: string | undefined
 }
 
 export function about(subject: string) {
   const finding =
     (state: Finding['state']) =>
-    (message: string, advice?: string): Finding => ({
-      subject,
-      state,
-      message,
-      ...(advice === undefined ? {} : { advice }),
-    })
+    (message: string, advice?: string): Finding => ({ subject, state, message, advice })
   return { ok: finding('ok'), warning: finding('warning'), error: finding('error') }
 }
 

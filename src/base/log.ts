@@ -114,7 +114,7 @@ export function createLog(options: {
       provider: string
       outcome: string
       durationMs: number
-      detail?: string
+      detail?: string | undefined
     }) {
       logger.info(facts, 'tried')
     },
@@ -128,7 +128,7 @@ export function createLog(options: {
         isOpen ? 'provider is failing; not called for now' : 'provider is back',
       )
     },
-    finished(facts: { noticeId: string; state: string; provider?: string; error?: string }) {
+    finished(facts: Record<'noticeId' | 'state' | 'provider' | 'error', string | undefined>) {
       logger.info(facts, 'finished')
     },
     recordFailed(noticeId: string, error: unknown) {

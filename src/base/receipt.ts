@@ -4,14 +4,14 @@
  */
 export interface Receipt {
   /** The provider's message id, as `accepted` gave it. At least one of the two ids is present. */
-  readonly messageId?: string
+  readonly messageId?: string | undefined
   /** Postern's notice id, if the provider returns it. */
-  readonly noticeId?: string
+  readonly noticeId?: string | undefined
   readonly outcome: 'delivered' | 'failed'
   /** Milliseconds since 1970, by the provider's clock. */
-  readonly at?: number
+  readonly at?: number | undefined
   /** The provider's reason code; never a recipient or a text. */
-  readonly detail?: string
+  readonly detail?: string | undefined
 }
 
 /**
@@ -45,12 +45,10 @@ export type ParsedReceipts =
       /** Empty if the reported state is not final. */
       readonly receipts: readonly Receipt[]
       /** The answer after which this provider does not send the same receipts again. */
-      readonly reply: ReceiptReply
+      readonly reply: {
+        readonly status: number
+        readonly contentType: string
+        readonly body: string
+      }
     }
   | { readonly ok: false; readonly reason: 'forged' | 'malformed' }
-
-export interface ReceiptReply {
-  readonly status: number
-  readonly contentType: string
-  readonly body: string
-}

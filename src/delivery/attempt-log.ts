@@ -42,7 +42,7 @@ export function createAttemptLog(
     add(provider, result, startedAt) {
       const durationMs = Date.now() - startedAt.getTime()
       const detail = 'detail' in result ? result.detail : undefined
-      const facts = { provider, outcome: result.kind, durationMs, ...(detail ? { detail } : {}) }
+      const facts = { provider, outcome: result.kind, durationMs, detail }
       made.push({ ...facts, at: startedAt.toISOString() })
       metrics.sends.inc({ provider, outcome: result.kind })
       metrics.sendSeconds.observe({ provider }, durationMs / 1_000)

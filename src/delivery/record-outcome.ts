@@ -28,8 +28,8 @@ export const expired = (error: UnsentReason): ClaimOutcome => ({ state: 'expired
 /** The message may have reached the person, and the policy allows no further repeat. */
 export const outcomeUnknown: ClaimOutcome = { state: 'failed', error: 'outcome_unknown' }
 
-export function sentBy(provider: string, messageId: string | undefined): ClaimOutcome {
-  return { state: 'sent', provider, ...(messageId ? { providerMessageId: messageId } : {}) }
+export function sentBy(provider: string, providerMessageId?: string | null): ClaimOutcome {
+  return { state: 'sent', provider, providerMessageId }
 }
 
 export function createRecordOutcome(deps: {
@@ -85,12 +85,7 @@ export function createRecordOutcome(deps: {
     } else {
       metrics.unsent.inc({ ...labels, reason: outcome.error })
     }
-    log.finished({
-      noticeId: notice.id,
-      state,
-      ...(provider ? { provider } : {}),
-      ...(error ? { error } : {}),
-    })
+    log.finished({ noticeId: notice.id, state, provider, error })
   }
 }
 

@@ -15,7 +15,7 @@ export type ResolveUnknown = ReturnType<typeof createResolveUnknown>
 /** Finds an early receipt of this notice, from any provider: that provider has the message. */
 export type FindReceipt = (
   noticeId: string,
-) => Promise<{ provider: string; messageId?: string | undefined } | undefined>
+) => Promise<{ provider: string; messageId?: string | null | undefined } | undefined>
 
 export function createResolveUnknown(deps: {
   findReceipt: FindReceipt

@@ -78,11 +78,9 @@ export function createReceipts(
     },
 
     /** The provider that sent a notice, found by an early receipt. */
-    async find(noticeId: string): Promise<{ provider: string; messageId?: string } | undefined> {
+    async find(noticeId: string): Promise<Pick<Row, 'provider' | 'messageId'> | undefined> {
       const [row] = await database.query<Row>('receipt-find', findSql, [noticeId])
-      return (
-        row && { provider: row.provider, ...(row.messageId ? { messageId: row.messageId } : {}) }
-      )
+      return row
     },
 
     /** Tries stored receipts again. Any number of workers can do this at once. */

@@ -15,8 +15,8 @@ export interface NoticeOutcome {
   /** All attempts, including attempts of earlier claims. */
   attempts: readonly Attempt[]
   retryInMs?: number
-  provider?: string
-  providerMessageId?: string
+  provider?: string | undefined
+  providerMessageId?: string | null | undefined
   error?: string
 }
 

@@ -77,7 +77,7 @@ export interface Attempt {
   at: string
   outcome: AttemptOutcome
   durationMs: number
-  detail?: string
+  detail?: string | undefined
   /** Number of calls, if more than one. */
   count?: number
   /** Time of the latest call, ISO 8601. */

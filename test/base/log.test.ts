@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, inject, test, vi } from 'vitest'
@@ -79,8 +79,7 @@ test('a terminal that takes nothing any more → the process goes on and ends wi
     fd,
   )
   handOver()
-  await eventually(() => existsSync(ended))
-  expect(readFileSync(ended, 'utf8')).toMatch(/^0 [1-9]/)
+  await eventually(() => expect(readFileSync(ended, 'utf8')).toMatch(/^0 [1-9]/))
 })
 
 test('floods: of refusals, and of requests without a valid key, ten lines a second each; of all else every line', async () => {
@@ -122,7 +121,7 @@ test('floods: of refusals, and of requests without a valid key, ten lines a seco
 test('a line names its process, and has the facts and the error that it is about', async () => {
   const noticeId = 'a notice'
   const error = new Error('broken')
-  const finished = { noticeId, state: 'failed', error: 'rejected' }
+  const finished = { noticeId, state: 'failed', provider: 'mail', error: 'rejected' }
   const event = { eventId: 'an event', type: 'captcha.passed', tries: 1, reason: 'HTTP 500' }
   const tried = { noticeId, provider: 'mail', outcome: 'accepted', durationMs: 1 }
   const text = await linesOf((log) => {

@@ -10,13 +10,14 @@ export const createReceiptReader = defineReportReader(readReport, { code: 0, msg
 function readReport(report: unknown): Receipt | undefined {
   if (!isObject(report) || typeof report.success !== 'boolean') return undefined
   const { biz_id: messageId, out_id: noticeId, err_code: code } = report
-  const at = parseBeijingTime(report.report_time)
-  const receipt = {
-    ...(typeof messageId === 'string' && messageId !== '' ? { messageId } : {}),
-    ...(typeof noticeId === 'string' && noticeId !== '' ? { noticeId } : {}),
-    outcome: report.success ? ('delivered' as const) : ('failed' as const),
-    ...(at === undefined ? {} : { at }),
-    ...(isCode(code) ? { detail: code } : {}),
+  if (!isId(messageId) && !isId(noticeId)) return undefined
+  return {
+    messageId: isId(messageId) ? messageId : undefined,
+    noticeId: isId(noticeId) ? noticeId : undefined,
+    outcome: report.success ? 'delivered' : 'failed',
+    at: parseBeijingTime(report.report_time),
+    detail: isCode(code) ? code : undefined,
   }
-  return receipt.messageId || receipt.noticeId ? receipt : undefined
 }
+
+const isId = (value: unknown): value is string => typeof value === 'string' && value !== ''

@@ -34,17 +34,8 @@ function createSandbox(name: string, settings: SandboxSettings, deps: SandboxDep
     const { noticeId, channel, to, subject, text, html } = message
     const id = newId(clock())
     try {
-      await outbox?.append({
-        id,
-        noticeId,
-        channel,
-        to,
-        ...(subject === undefined ? {} : { subject }),
-        text,
-        ...(html === undefined ? {} : { html }),
-        provider: name,
-        sentAt: new Date(clock()).toISOString(),
-      })
+      const sent = { provider: name, sentAt: new Date(clock()).toISOString() }
+      await outbox?.append({ id, noticeId, channel, to, subject, text, html, ...sent })
       return id
     } catch {
       return undefined

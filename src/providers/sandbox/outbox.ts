@@ -16,9 +16,9 @@ export interface OutboxItem {
   readonly noticeId: string
   readonly channel: Channel
   readonly to: string
-  readonly subject?: string
+  readonly subject?: string | undefined
   readonly text: string
-  readonly html?: string
+  readonly html?: string | undefined
   readonly provider: string
   /** ISO 8601, UTC. */
   readonly sentAt: string

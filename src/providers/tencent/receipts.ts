@@ -11,11 +11,10 @@ function readReport(report: unknown): Receipt | undefined {
   if (!isObject(report) || typeof report.sid !== 'string' || report.sid === '') return undefined
   const { report_status: status, errmsg: code, sid: messageId } = report
   if (status !== 'SUCCESS' && status !== 'FAIL') return undefined
-  const at = parseBeijingTime(report.user_receive_time)
   return {
     messageId,
     outcome: status === 'SUCCESS' ? 'delivered' : 'failed',
-    ...(at === undefined ? {} : { at }),
-    ...(isCode(code) ? { detail: code } : {}),
+    at: parseBeijingTime(report.user_receive_time),
+    detail: isCode(code) ? code : undefined,
   }
 }

@@ -39,9 +39,9 @@ function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): Parse
   const code = form.get('ErrorCode')
   const receipt = outcome && {
     messageId,
-    ...(reference === undefined ? {} : { noticeId: reference }),
+    noticeId: reference,
     outcome,
-    ...(code && /^\d{1,6}$/.test(code) ? { detail: `twilio ${code}` } : {}),
+    detail: code && /^\d{1,6}$/.test(code) ? `twilio ${code}` : undefined,
   }
   return {
     ok: true,

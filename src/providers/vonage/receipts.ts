@@ -19,8 +19,8 @@ function readReport(report: unknown) {
   const { messageId, 'client-ref': noticeId, 'err-code': code } = report
   return {
     messageId,
-    ...(isForeignId(noticeId) ? { noticeId } : {}),
+    noticeId: isForeignId(noticeId) ? noticeId : undefined,
     outcome,
-    ...(/^\d{1,4}$/.test(String(code)) ? { detail: `vonage ${code}` } : {}),
+    detail: /^\d{1,4}$/.test(String(code)) ? `vonage ${code}` : undefined,
   }
 }

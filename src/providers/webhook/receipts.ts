@@ -12,7 +12,10 @@ const receipt = z
     id: z.string().min(1).max(200).optional(),
     noticeId: z.string().min(1).max(200).optional(),
     outcome: z.enum(['delivered', 'failed']),
-    at: z.iso.datetime({ offset: true }).optional(),
+    at: z.iso
+      .datetime({ offset: true })
+      .transform((text) => Date.parse(text))
+      .optional(),
     reason: z
       .string()
       .regex(/^[\w.:-]{1,80}$/)
@@ -40,13 +43,9 @@ function parseReceipts(request: ReceiptRequest, secret: string): ParsedReceipts 
   if (!parsed.success) return { ok: false, reason: 'malformed' }
   return {
     ok: true,
-    receipts: parsed.data.map(({ id, noticeId, outcome, at, reason }) => ({
-      ...(id === undefined ? {} : { messageId: id }),
-      ...(noticeId === undefined ? {} : { noticeId }),
-      outcome,
-      ...(at === undefined ? {} : { at: Date.parse(at) }),
-      ...(reason === undefined ? {} : { detail: reason }),
-    })),
+    receipts: parsed.data.map(({ id: messageId, noticeId, outcome, at, reason: detail }) => {
+      return { messageId, noticeId, outcome, at, detail }
+    }),
     reply: { status: 204, contentType: 'text/plain', body: '' },
   }
 }
