@@ -11,7 +11,7 @@ import { defaultKeyPrefix } from '../main/shared.ts'
 import { explain } from '../rules/explain.ts'
 import { policiesInForce } from '../rules/in-force.ts'
 import { createPriceOf } from '../rules/price-of.ts'
-import { closeRedis, connectRedis, firstTry } from '../storage/redis.ts'
+import { connectRedis, firstTry } from '../storage/redis.ts'
 import { readSample } from '../support/recorded.ts'
 import { type Replayed, replay } from '../support/replay.ts'
 import { reportOf } from '../support/report.ts'
@@ -77,6 +77,6 @@ async function replayRecorded(): Promise<Replayed> {
   } catch (error) {
     return stop(`Failed: ${(error as Error).message}`)
   } finally {
-    closeRedis(redis)
+    redis.disconnect()
   }
 }

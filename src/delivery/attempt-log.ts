@@ -5,41 +5,31 @@ import type { Attempt } from '../notice/states.ts'
 import type { SendResult } from '../providers/provider.ts'
 import { meanings, unknowns } from './retry.ts'
 
-/** The attempts for one notice. Each attempt is counted, logged and kept for the row. */
-export interface AttemptLog {
-  /** Attempts of this round. */
-  readonly made: readonly Attempt[]
-  /** Attempts of all rounds, as the row stores them. */
-  all(): Attempt[]
-  /** Number of calls in all rounds. */
-  calls(): number
-  /** All attempts that may have reached the person. */
-  unknowns(): Attempt[]
-  /** Whether this provider rejected the message for good. */
-  isRejectedBy(provider: string): boolean
-  add(provider: string, result: SendResult, startedAt: Date): void
-  /** Adds a provider's later answer about an attempt with unknown outcome. */
-  addAnswer(provider: string | null, outcome: 'accepted' | 'not_taken'): void
-}
+export type AttemptLog = ReturnType<typeof createAttemptLog>
 
+/** The attempts for one notice. Each attempt is counted, logged and kept for the row. */
 export function createAttemptLog(
   notice: Pick<OpenNotice, 'id' | 'attempts'>,
   deps: { metrics: Metrics; log: Log },
-): AttemptLog {
+) {
   const { metrics, log } = deps
   const made: Attempt[] = []
   const all = () => made.reduce(withAttempt, notice.attempts)
 
   return {
+    /** Attempts of this round. */
     made,
+    /** Attempts of all rounds, as the row stores them. */
     all,
+    /** Number of calls in all rounds. */
     calls: () => all().reduce((sum, { count = 1 }) => sum + count, 0),
+    /** All attempts that may have reached the person. */
     unknowns: () => unknowns(all()),
-
-    isRejectedBy: (name) =>
+    /** Whether this provider rejected the message for good. */
+    isRejectedBy: (name: string) =>
       all().some(({ provider, outcome }) => provider === name && outcome === 'rejected'),
 
-    add(provider, result, startedAt) {
+    add(provider: string, result: SendResult, startedAt: Date): void {
       const durationMs = Date.now() - startedAt.getTime()
       const detail = 'detail' in result ? result.detail : undefined
       const facts = { provider, outcome: result.kind, durationMs, detail }
@@ -50,7 +40,8 @@ export function createAttemptLog(
       if (result.kind !== 'accepted') log.tried({ noticeId: notice.id, ...facts })
     },
 
-    addAnswer(provider, outcome) {
+    /** Adds a provider's later answer about an attempt with unknown outcome. */
+    addAnswer(provider: string | null, outcome: 'accepted' | 'not_taken'): void {
       const facts = { provider, outcome, durationMs: 0, detail: 'reported later' }
       made.push({ ...facts, at: new Date().toISOString() })
       log.tried({ noticeId: notice.id, ...facts, provider: provider ?? '' })

@@ -6,6 +6,7 @@ import type { Message } from '../providers/provider.ts'
 
 export function createComposeMessage(deps: {
   templates: Templates
+  /** Decrypts the variables of a notice. Throws without the secret that sealed them. */
   unseal: (sealed: Uint8Array, noticeId: string) => string
   log: Log
 }) {

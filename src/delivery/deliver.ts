@@ -6,20 +6,16 @@
  * and record, the row is `sending` until the claim ends. Then another worker claims it, with one attempt of unknown
  * outcome. After the record, the attempt is complete.
  */
-import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { noteInSpan, traced } from '../base/traces.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import { queueSpan } from '../notice/job.ts'
 import type { NoticeStore } from '../notice/store.ts'
-import type { Templates } from '../notice/templates.ts'
 import type { Message, SendResult } from '../providers/provider.ts'
 import { createComposeMessage } from './compose-message.ts'
 import type { Deferred, GuardedProvider } from './guarded-provider.ts'
 import type { Routable } from './provider-order.ts'
 import { type ClaimOutcome, expired, outcomeUnknown, sentBy } from './record-outcome.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
-import type { RetryPolicy } from './retry.ts'
 import { createRounds, done, type Round, type Verdict } from './round.ts'
 
 /**
@@ -32,20 +28,13 @@ const giveWayMs = 500
 const soonestNewerMs = 1_000
 const latestNewerMs = 30_000
 
-export interface DeliverDeps {
+type RoundDeps = Parameters<typeof createRounds>[0]
+type ComposeDeps = Parameters<typeof createComposeMessage>[0]
+
+export interface DeliverDeps extends RoundDeps, ComposeDeps {
   store: NoticeStore
-  templates: Templates
   providersFor: (notice: Routable) => GuardedProvider[]
   resolveUnknown: ResolveUnknown
-  /** Decrypts the variables of a notice. Throws without the secret that sealed them. */
-  unseal: (sealed: Uint8Array, noticeId: string) => string
-  /** Makes a captcha's code the current one, unless it was replaced, used or lost. */
-  settleCode: (notice: OpenNotice) => Promise<'current' | 'gone' | 'lost'>
-  retry: Record<'captcha' | 'notice', RetryPolicy>
-  /** Time limit of one provider call. */
-  timeoutMs: number
-  metrics: Metrics
-  log: Log
 }
 
 export function createDeliver(deps: DeliverDeps) {

@@ -47,26 +47,10 @@ export interface Wish {
   hasOther: boolean
 }
 
-export interface GuardedProvider {
-  readonly name: string
-  readonly channels: Provider['channels']
-  /** The largest number of messages that can be in calls or in line. */
-  readonly capacity: number
-  /** Waits for a turn to send this message. */
-  takeTurn(message: Message, wish: Wish): Promise<Turn | Deferred>
-  /** Why no call is allowed now, and when this message may come back. Undefined if calls are allowed. */
-  away(isUrgent: boolean): Deferred | undefined
-  /** The outcome of an `unknown` send, if the provider supports queries. */
-  readonly query?: (sent: SentMessage, timeoutMs: number) => Promise<SendResult>
-  /** Defers all waiting messages. Calls under way go on. */
-  stopWaiting(): void
-}
-
 /** A guarded provider with its state, for observers and for its owner. */
-export interface WatchedProvider extends GuardedProvider {
-  state(): ProviderState
-  close(): Promise<void>
-}
+export type WatchedProvider = ReturnType<typeof createGuardedProvider>
+
+export type GuardedProvider = Omit<WatchedProvider, 'state' | 'close'>
 
 /** Extra time for a provider that overruns its time limit. After it, the call counts as unknown. */
 const overrunMs = 1_000
@@ -94,7 +78,7 @@ export function createGuardedProvider(
     /** Called when the provider broke its contract: it threw, or returned an invalid result. */
     onFault: (noticeId: string, error: unknown) => void
   },
-): WatchedProvider {
+) {
   const { acquireSendPermit, onFault } = deps
   const calls = createSlots(() => provider.slots)
   const turns = createSlots(() => provider.slots + ahead(), maxWaiting)
@@ -106,6 +90,7 @@ export function createGuardedProvider(
   const places = createPlaces(captchaPauses.longestPauseMs, noticePauses.longestPauseMs)
   let pausedUntilMs = 0
 
+  /** Why no call is allowed now, and when this message may come back. Undefined if calls are allowed. */
   function away(isUrgent: boolean): Deferred | undefined {
     const pausedForMs = pausedUntilMs - performance.now()
     const awayForMs = pausedForMs > 0 ? pausedForMs : circuit.openForMs()
@@ -117,6 +102,7 @@ export function createGuardedProvider(
     }
   }
 
+  /** Waits for a turn to send this message. */
   async function takeTurn(message: Message, wish: Wish): Promise<Turn | Deferred> {
     const { isUrgent, leftMs, hasOther } = wish
     const deferred = away(isUrgent)
@@ -188,6 +174,7 @@ export function createGuardedProvider(
     }
   }
 
+  /** The outcome of an `unknown` send, if the provider supports queries. */
   async function query(sent: SentMessage, timeoutMs: number): Promise<SendResult> {
     // A query uses the same connections as sends, and a message waits for its answer.
     const wanted = { isUrgent: true, weight: 1, withinMs: timeoutMs, isPatient: true }
@@ -230,15 +217,17 @@ export function createGuardedProvider(
   return {
     name: provider.name,
     channels: provider.channels,
+    /** The largest number of messages that can be in calls or in line. */
     capacity: provider.slots + maxWaiting,
     takeTurn,
     away,
     ...(provider.query ? { query } : {}),
-    state() {
+    state(): ProviderState {
       if (pausedUntilMs > performance.now()) return 'paused'
       return circuit.isOpen() ? 'circuit' : 'ready'
     },
-    stopWaiting() {
+    /** Defers all waiting messages. Calls under way go on. */
+    stopWaiting(): void {
       turns.close()
       calls.close()
     },

@@ -29,25 +29,17 @@ export function providerPolicies(entries: Entries): RawPolicies {
   return policies
 }
 
-export type SendPermit =
+type SendPermit =
   | { granted: true; release(): Promise<void> }
   | { granted: false; reason: 'pace' | 'quota' | 'limiter'; retryInMs: number }
 
-/** Acquires a permit for one call of this provider, with a message to this recipient. */
-export type AcquireSendPermit = (
-  provider: string,
-  to: string,
-  isUrgent: boolean,
-) => Promise<SendPermit>
+export type AcquireSendPermit = ReturnType<typeof createSendPermits>['acquireSendPermit']
 
 const limiterRetryMs = 1_000
 const free: SendPermit = { granted: true, release: async () => {} }
 
 /** The permits of all providers. `limiter` gets its policies here. */
-export function createSendPermits(
-  limiter: Limiter,
-  entries: Entries,
-): { acquireSendPermit: AcquireSendPermit; setLimits(entries: Entries): void } {
+export function createSendPermits(limiter: Limiter, entries: Entries) {
   /** For each provider with limits: gives messages that wait for its pace a time to come back. */
   const lines = new Map<string, ReturnType<typeof createPaceLine>>()
 
@@ -59,6 +51,7 @@ export function createSendPermits(
   }
   setLimits(entries)
 
+  /** Acquires a permit for one call of this provider, with a message to this recipient. */
   async function acquireSendPermit(
     provider: string,
     to: string,

@@ -57,10 +57,7 @@ export const noticePauses = { longestPauseMs: 50_000, askAgainMs: 60_000 } as co
 export function retryPolicies({
   tries,
   unknownRetries,
-}: {
-  tries: number
-  unknownRetries: number
-}) {
+}: Pick<RetryPolicy, 'tries' | 'unknownRetries'>) {
   return {
     captcha: { tries, unknownRetries: 1, ...captchaPauses },
     notice: { tries, unknownRetries, ...noticePauses },

@@ -1,7 +1,7 @@
 import { Cluster, type Redis } from 'ioredis'
 import { about, type Finding } from '../base/finding.ts'
 import { lookAtClock } from './examine-clock.ts'
-import { closeRedis, connectRedis, firstTry } from './redis.ts'
+import { connectRedis, firstTry } from './redis.ts'
 import { lookAtRedis } from './redis-ready.ts'
 
 const oldestVersion = 7
@@ -24,7 +24,7 @@ export async function examineRedis(url: string, keyPrefix: string): Promise<Find
     const ofServers = await Promise.all(masters.map(lookAtServer))
     return [...found, ...unique(ofServers.flat())]
   } finally {
-    closeRedis(client)
+    client.disconnect()
   }
 }
 

@@ -123,8 +123,3 @@ export async function firstTry(client: RedisClient): Promise<void> {
   if (client.status === 'ready') return
   await once(client, 'ready', { signal: AbortSignal.timeout(2_000) }).catch(() => {})
 }
-
-/** Closes a connection at once; a running command fails. */
-export function closeRedis(client: RedisClient): void {
-  client.disconnect()
-}

@@ -3,7 +3,7 @@ import type { Closers } from '../base/closers.ts'
 import type { Log } from '../base/log.ts'
 import { openDatabase } from './database.ts'
 import { reasonsPostgresNotReady } from './database-ready.ts'
-import { type ConnectionRole, closeRedis, connectRedis, firstTry } from './redis.ts'
+import { type ConnectionRole, connectRedis, firstTry } from './redis.ts'
 import { lookAtRedis } from './redis-ready.ts'
 
 export type Servers = ReturnType<typeof connectServers>
@@ -20,7 +20,7 @@ export function connectServers(
     const client = connectRedis(urls.REDIS_URL, role, (error) =>
       log.connectionFailed('redis', error),
     )
-    closers.onClose(() => closeRedis(client))
+    closers.onClose(() => client.disconnect())
     clients.push(client)
     return client
   }

@@ -8,7 +8,7 @@ import { createChallenges } from '../../src/captcha/challenges.ts'
 import { createSiteverify } from '../../src/captcha/siteverify.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import type { Limited } from '../../src/rules/refused.ts'
-import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -127,7 +127,7 @@ test('Redis remembers an answer for as long as it could be given again, and noth
 test('Redis away: unavailable, and the answer is still good when it is back', async () => {
   const own = await ownRedis()
   const redis = connectRedis(own.url, 'command', () => {})
-  releaseLater(() => closeRedis(redis))
+  releaseLater(() => redis.disconnect())
   await eventually(() => redis.status === 'ready')
   const room = await openRoom(altcha, Promise.resolve(redis))
   const answer = await room.answer()

@@ -8,7 +8,7 @@ import { startDeliveryWorker } from '../../src/delivery/worker.ts'
 import { createAdminServer } from '../../src/http/admin.ts'
 import { listen } from '../../src/http/listen.ts'
 import { queueName, queuePrefix } from '../../src/notice/job.ts'
-import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -191,7 +191,7 @@ test.for([
   const proxy = await startTcpProxy(Number(new URL(url).port))
   if (before !== 'ready') fail(proxy)
   const connection = connectRedis(proxy.through(url), 'worker', () => {})
-  releaseLater(() => closeRedis(connection))
+  releaseLater(() => connection.disconnect())
   const worker = startDeliveryWorker({
     ...{ channel: 'sms', connection, keyPrefix: prefix, concurrency: 1 },
     deliver: async () => ({ done: true }),

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { openDatabase } from '../../src/storage/database.ts'
-import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
 import { testDatabase } from '../tools/database.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { clientOf, processEnv } from '../tools/postern.ts'
@@ -78,7 +78,7 @@ test(
   async () => {
     const server = await ownRedis()
     const redis = connectRedis(server.url, 'command', () => {})
-    releaseLater(() => closeRedis(redis))
+    releaseLater(() => redis.disconnect())
     await eventually(() => redis.status === 'ready')
     const database = await testDatabase()
     const env = processEnv({ redis: { url: server.url } as never, database })

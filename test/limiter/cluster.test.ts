@@ -1,7 +1,7 @@
 import type { Cluster } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { createLimiter, LimiterUnavailable } from '../../src/limiter/index.ts'
-import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
 import { ownCluster } from '../tools/redis-topologies.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -27,7 +27,7 @@ describe('in a real cluster of three nodes (trap 19)', () => {
   beforeAll(async () => {
     const { url } = await ownCluster()
     redis = connectRedis(url, 'limiter', () => {}) as Cluster
-    releaseLater(() => closeRedis(redis))
+    releaseLater(() => redis.disconnect())
     await eventually(() => redis.get('x').then(() => true))
   })
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { canonical, canonicalRecord } from '../../src/base/canonical.ts'
 import { createLimiter, LimiterUnavailable } from '../../src/limiter/index.ts'
-import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { releaseLater } from '../tools/release.ts'
 import { bothEngines } from './both-engines.ts'
@@ -60,7 +60,7 @@ describe('S2: the same content to the same phone, at most twice in 60 s', () => 
   test('Redis failing means refusing, never unlimited', async () => {
     const server = await ownRedis()
     const redis = connectRedis(server.url, 'limiter', () => {})
-    releaseLater(() => closeRedis(redis))
+    releaseLater(() => redis.disconnect())
     const limiter = createLimiter({ policies, redis })
     releaseLater(() => limiter.close())
     await new Promise((ready) => redis.once('ready', ready))

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createLimiter } from '../../src/limiter/index.ts'
-import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
 import { ownSentinel } from '../tools/redis-topologies.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -17,7 +17,7 @@ describe('behind sentinels', () => {
   test('a failover costs LimiterUnavailable for a while, then the counts are those of the replica', async () => {
     const { url, primary } = await ownSentinel()
     const redis = connectRedis(url, 'limiter', () => {})
-    releaseLater(() => closeRedis(redis))
+    releaseLater(() => redis.disconnect())
     const limiter = createLimiter({ policies, redis, rememberRefusalsMs: 0 })
     releaseLater(() => limiter.close())
     const fields = { ip: '10.3.3.3', to: 'person', text: 'x' }

@@ -4,7 +4,7 @@ import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { startReadiness } from '../../src/http/readiness.ts'
 import { migrate } from '../../src/storage/migrate.ts'
-import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
 import { lookAtRedis } from '../../src/storage/redis-ready.ts'
 import { testDatabase } from '../tools/database.ts'
 import { ownPostgres, ownRedis } from '../tools/own-servers.ts'
@@ -237,7 +237,7 @@ describe('I25: /readyz is 503 while no send could succeed, says why, and recover
 test('I25: one master of a cluster out of memory: the whole is not ready, and recovers alone', async () => {
   const { url, nodes } = await ownCluster()
   const cluster = connectRedis(url, 'command', () => {})
-  releaseLater(() => closeRedis(cluster))
+  releaseLater(() => cluster.disconnect())
   await eventually(async () => (await lookAtRedis(cluster, 'test:')).reasons.length === 0, {
     withinMs: 15_000,
   })

@@ -4,7 +4,7 @@ import { newId } from '../../src/base/ids.ts'
 import { Unavailable } from '../../src/base/problems.ts'
 import { queueName, queuePrefix } from '../../src/notice/job.ts'
 import { createProducer } from '../../src/notice/producer.ts'
-import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -89,7 +89,7 @@ test('overdue: a job that a clock put off runs now; one that waits or is in hand
 test('Redis frozen: add is Unavailable within its deadline, and works again afterwards (F5)', async () => {
   const server = await ownRedis()
   const client = connectRedis(server.url, 'producer', () => {})
-  releaseLater(() => closeRedis(client))
+  releaseLater(() => client.disconnect())
   const own = createProducer(client, redis.prefix)
   releaseLater(() => own.close())
   await eventually(() => own.add(captcha()))

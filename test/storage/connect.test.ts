@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
 import { lookAtRedis } from '../../src/storage/redis-ready.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -22,7 +22,7 @@ test('commands whose answers arrived while this process was busy for longer than
 test('Redis is frozen → commands fail after 800 ms, and the next succeed when it thaws', async () => {
   const server = await ownRedis()
   const clients = roles.map((role) => connectRedis(server.url, role, () => {}))
-  releaseLater(() => clients.forEach(closeRedis))
+  for (const client of clients) releaseLater(() => client.disconnect())
   for (const client of clients) if (client.status !== 'ready') await once(client, 'ready')
   server.freeze()
   const startMs = performance.now()
@@ -39,7 +39,7 @@ test('Redis is frozen → commands fail after 800 ms, and the next succeed when 
 
 test('a cluster of which no node answers → one reason, no error', async () => {
   const cluster = connectRedis('redis+cluster://127.0.0.1:1,127.0.0.1:2', 'command', () => {})
-  releaseLater(() => closeRedis(cluster))
+  releaseLater(() => cluster.disconnect())
   expect(await lookAtRedis(cluster, 'test:')).toEqual({
     reasons: ['redis is out of reach'],
     warnings: [],

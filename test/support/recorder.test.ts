@@ -3,7 +3,7 @@ import { Unavailable } from '../../src/base/problems.ts'
 import type { RedisClient } from '../../src/base/redis-script.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { type Decision, parsePolicies, type Refusal } from '../../src/limiter/index.ts'
-import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
 import type { CheckResult, Recipient } from '../../src/support/record.ts'
 import { createFindRecorded } from '../../src/support/recorded.ts'
 import { createRecorder } from '../../src/support/recorder.ts'
@@ -93,7 +93,7 @@ async function scriptCalls(client: RedisClient): Promise<number> {
 
 async function connectOwn(url: string): Promise<RedisClient> {
   const client = connectRedis(url, 'command', () => {})
-  releaseLater(() => closeRedis(client))
+  releaseLater(() => client.disconnect())
   await eventually(() => client.status === 'ready')
   return client
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { RedisClient } from '../../src/base/redis-script.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import type { Decision } from '../../src/limiter/index.ts'
-import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
 import { type DecidedRecord, hashOf, sampleKey } from '../../src/support/record.ts'
 import { readSample } from '../../src/support/recorded.ts'
 import { createRecorder } from '../../src/support/recorder.ts'
@@ -228,7 +228,7 @@ test('more lines than a page are read once each, in the order of writing, while 
 test('Redis away: dropped and counted, and nobody hears of it', async () => {
   const own = await ownRedis()
   const client = connectRedis(own.url, 'command', () => {})
-  releaseLater(() => closeRedis(client))
+  releaseLater(() => client.disconnect())
   await eventually(() => client.status === 'ready')
   const { decide, dropped } = open({}, client)
   await own.stop()

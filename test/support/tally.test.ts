@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { parsePolicies, type Refusal } from '../../src/limiter/index.ts'
-import { closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { connectRedis } from '../../src/storage/redis.ts'
 import { createRecorder } from '../../src/support/recorder.ts'
 import { createReadTally, createTally } from '../../src/support/tally.ts'
 import { ownRedis } from '../tools/own-servers.ts'
@@ -137,7 +137,7 @@ test('24 hours are read, by Redis’ clock, oldest first', async () => {
 test('Redis away: what was not written is counted as dropped, and a reader is told that Redis is out of reach', async () => {
   const own = await ownRedis()
   const client = connectRedis(own.url, 'command', () => {})
-  releaseLater(() => closeRedis(client))
+  releaseLater(() => client.disconnect())
   let dropped = 0
   const tally = createTally({
     ...{ redis: client, keyPrefix: 'away:' },

@@ -2,7 +2,7 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { inject } from 'vitest'
 import type { RedisClient } from '../../src/base/redis-script.ts'
-import { type ConnectionRole, closeRedis, connectRedis } from '../../src/storage/redis.ts'
+import { type ConnectionRole, connectRedis } from '../../src/storage/redis.ts'
 import { releaseLater } from './release.ts'
 
 export interface TestRedis {
@@ -40,7 +40,7 @@ export async function testRedis(): Promise<TestRedis> {
     client,
     async connect(role = 'command') {
       const connection = connectRedis(baseUrl.href, role, () => {})
-      releaseLater(() => closeRedis(connection))
+      releaseLater(() => connection.disconnect())
       await untilConnected(connection)
       return connection
     },
