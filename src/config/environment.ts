@@ -10,7 +10,10 @@ const logLevels = [
   'silent',
 ] as const satisfies LogLevel[]
 
-const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback)
+function wholeNumber(max: number) {
+  const problem = `must be a whole number from 0 to ${max}`
+  return z.coerce.number(problem).int(problem).min(0, problem).max(max, problem)
+}
 
 const secret = z
   .string()
@@ -24,9 +27,9 @@ export const redisUrl = z
   )
 
 const environmentSchema = z.object({
-  PORT: port(3000),
+  PORT: wholeNumber(65_535).default(3000),
   HOST: z.string().default('0.0.0.0'),
-  ADMIN_PORT: port(9100),
+  ADMIN_PORT: wholeNumber(65_535).default(9100),
   DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must be a postgresql:// address'),
   REDIS_URL: redisUrl,
   POSTERN_CONFIG: z.string().default('./postern.yaml'),
@@ -37,9 +40,9 @@ const environmentSchema = z.object({
     .string()
     .regex(/^[\x21-\x7e]{16,200}$/, 'must have 16 to 200 visible ASCII characters')
     .optional(),
-  DRAIN_SECONDS: z.coerce.number().min(0).max(60).default(0),
-  TRUST_PROXY_HOPS: z.coerce.number().int().min(0).max(10).default(0),
-  LOG_LEVEL: z.enum(logLevels).default('info'),
+  DRAIN_SECONDS: wholeNumber(60).default(0),
+  TRUST_PROXY_HOPS: wholeNumber(10).default(0),
+  LOG_LEVEL: z.enum(logLevels, `must be one of ${logLevels.join(', ')}`).default('info'),
   POSTERN_DATA: z.string().default('./.postern'),
 })
 

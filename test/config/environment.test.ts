@@ -50,7 +50,15 @@ test('readEnvironment: every missing and wrong value is named at once, and no va
   ]) {
     expect(problems.filter((problem) => problem.startsWith(name))).toHaveLength(1)
   }
-  expect(problems).toContain('REDIS_URL is not set')
+  expect(problems).toEqual(
+    expect.arrayContaining([
+      'PORT: must be a whole number from 0 to 65535',
+      'ADMIN_PORT: must be a whole number from 0 to 65535',
+      'REDIS_URL is not set',
+      'TRUST_PROXY_HOPS: must be a whole number from 0 to 10',
+      'LOG_LEVEL: must be one of fatal, error, warn, info, debug, silent',
+    ]),
+  )
   expect(problems.join()).not.toContain('canary')
 })
 
