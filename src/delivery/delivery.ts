@@ -4,6 +4,7 @@ import { type Channel, channels } from '../base/channel.ts'
 import type { Closers } from '../base/closers.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import type { Limiter } from '../limiter/index.ts'
+import type { Producer } from '../notice/producer.ts'
 import type { Provider } from '../providers/provider.ts'
 import { createDeliver, type DeliverDeps } from './deliver.ts'
 import { createGuardedProvider, type WatchedProvider } from './guarded-provider.ts'
@@ -36,12 +37,14 @@ interface DeliveryDeps
   /** Each worker needs a separate connection. */
   openQueueConnection: () => ConnectionOptions
   keyPrefix: string
+  /** Puts notices back on the queue. */
+  producer: Pick<Producer, 'add'>
   closers: Closers
 }
 
 /** Starts at once. The providers connect with their first call. */
 export function startDelivery(deps: DeliveryDeps): DeliveryWorker[] {
-  const { file, findReceipt, redis, openQueueConnection, keyPrefix, closers, log } = deps
+  const { file, findReceipt, redis, openQueueConnection, keyPrefix, closers } = deps
   const timeoutMs = file.delivery.timeout
   const guarded = guardProviders(deps)
   for (const provider of guarded.values()) closers.onClose(() => provider.close())
@@ -61,7 +64,7 @@ export function startDelivery(deps: DeliveryDeps): DeliveryWorker[] {
   const workers = channels.map((channel) => {
     const concurrency = capacityOf(channel, guarded)
     const connection = openQueueConnection()
-    return startDeliveryWorker({ channel, connection, keyPrefix, concurrency, deliver, log })
+    return startDeliveryWorker({ ...deps, channel, connection, concurrency, deliver })
   })
   closers.onClose(async () => {
     const closing = workers.map((worker) => worker.close())

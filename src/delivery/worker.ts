@@ -1,10 +1,11 @@
 import { type ConnectionOptions, DelayedError, type Job, Worker } from 'bullmq'
 import type { Channel } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
-import { isId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import { type JobData, queueName, queuePrefix, workerTimings } from '../notice/job.ts'
+import { idsOf, type JobData, queueName, queuePrefix, workerTimings } from '../notice/job.ts'
+import type { Producer } from '../notice/producer.ts'
 import type { Verdict } from './round.ts'
+import { createSlots } from './slots.ts'
 
 /** Pause before a job whose row could not be claimed is tried again. */
 const againAfterFaultMs = 1_000
@@ -14,42 +15,61 @@ const redisMs = 2_000
 
 export type DeliveryWorker = ReturnType<typeof startDeliveryWorker>
 
-/** Runs jobs of one channel, at most `concurrency` at once, including jobs that wait for a slot. Starts at once. */
+/** Delivers the notices of one channel, at most `concurrency` at once, including those that wait for a slot. Starts at once. */
 export function startDeliveryWorker(deps: {
   channel: Channel
   connection: ConnectionOptions
   keyPrefix: string
   concurrency: number
   deliver: (id: string) => Promise<Verdict>
+  producer: Pick<Producer, 'add'>
   log: Log
 }) {
-  const { channel, connection, keyPrefix, concurrency, deliver, log } = deps
+  const { channel, connection, keyPrefix, concurrency, deliver, producer, log } = deps
+  const places = createSlots(() => concurrency)
   let lastProgressMs = performance.now()
   let active = 0
   let onIdle = () => {}
 
   async function work(job: Job<JobData>, token?: string): Promise<void> {
-    // A job of a newer build may have another name and more data, but it still names a row.
-    const id = job.data?.id
-    if (!isId(String(id))) {
+    const ids = idsOf(job.data)
+    if (ids.length === 0) {
       log.jobFailed(String(job.id), new Error('a job without the id of a notice'))
       return
     }
+    const isUrgent = !job.opts.priority
     active++
-    let verdict: Verdict
+    const verdicts = await Promise.all(ids.map((id) => deliverInTurn(id, isUrgent)))
+    active--
+    lastProgressMs = performance.now()
+    if (active === 0) onIdle()
+    const [first] = verdicts
+    if (ids.length === 1 && first?.done === false) {
+      await job.moveToDelayed(Date.now() + Math.ceil(first.againInMs), token)
+      throw new DelayedError()
+    }
+    const kind = isUrgent ? 'captcha' : 'notice'
+    await Promise.all(
+      verdicts.map(async (verdict, at) => {
+        const id = ids[at] as string
+        if (!verdict.done) await producer.add({ id, channel, kind, delayMs: verdict.againInMs })
+      }),
+    ).catch((error) => log.enqueueFailed(ids.length, error))
+  }
+
+  /** Never rejects. While the worker stops, the notices that have no place go back on the queue. */
+  async function deliverInTurn(id: string, isUrgent: boolean): Promise<Verdict> {
+    const wish = { isUrgent, weight: 1, withinMs: Number.POSITIVE_INFINITY, isPatient: true }
+    const place = await places.take(wish)
+    if (!place.granted) return { done: false, againInMs: 0 }
     try {
-      verdict = await deliver(id)
+      return await deliver(id)
     } catch (error) {
       log.jobFailed(id, error)
-      verdict = { done: false, againInMs: againAfterFaultMs * (0.5 + Math.random()) }
+      return { done: false, againInMs: againAfterFaultMs * (0.5 + Math.random()) }
     } finally {
-      active--
-      lastProgressMs = performance.now()
-      if (active === 0) onIdle()
+      place.leave()
     }
-    if (verdict.done) return
-    await job.moveToDelayed(Date.now() + Math.ceil(verdict.againInMs), token)
-    throw new DelayedError()
   }
 
   const worker = new Worker<JobData>(queueName(channel), work, {
@@ -66,6 +86,7 @@ export function startDeliveryWorker(deps: {
     idleMs: () => (active > 0 ? 0 : performance.now() - lastProgressMs),
     /** Accepts no more jobs. Resolves when the jobs under way have ended. BullMQ alone would wait for an absent Redis. */
     async close(): Promise<void> {
+      places.close()
       const closed = worker.close().then(() => true)
       let isClosed = false
       do {

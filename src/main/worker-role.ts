@@ -35,6 +35,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   closers.onClose(() => upkeep.stop())
   return startDelivery({
     ...{ file, templates, limiter, redis, keyPrefix, store: notices, metrics, log, closers },
+    producer,
     providers: [...providers].map(([name, setUp]) => createProvider(name, setUp, deps)),
     onReload: limits.onReload,
     findReceipt: receipts.find,

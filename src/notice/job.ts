@@ -1,10 +1,13 @@
 /**
- * The job format that the API and the workers share. A job is a hint that a row should be sent. It has only the notice
- * id, because BullMQ keeps job data readable in Redis. The notice id is also the job's id, so a second add of an
- * existing job changes nothing.
+ * The job format that the API and the workers share. A job is a hint that rows should be sent. It has only ids of
+ * notices, because BullMQ keeps job data readable in Redis.
+ *
+ * New notices of one event-loop tick share jobs. A job of one notice cost Redis more than everything else about an
+ * accepted send (docs/decisions/0015). Every other job is of one notice, whose id is also the job's id. So a second add
+ * of an existing job changes nothing.
  */
-import type { JobsOptions } from 'bullmq'
 import type { Channel } from '../base/channel.ts'
+import { isId } from '../base/ids.ts'
 import type { SpanStart } from '../base/traces.ts'
 
 /** One queue per channel, so that slow mail never delays SMS. */
@@ -14,9 +17,14 @@ export const queueName = (channel: Channel) => `send-${channel}`
 export const queuePrefix = (keyPrefix: string, channel: Channel) =>
   `{${keyPrefix}${queueName(channel)}}`
 
-export interface JobData {
-  id: string
-}
+/** `ids` of a job for several notices, or the `id` of one. */
+export type JobData = { ids: string[] } | { id: string }
+
+/**
+ * A worker takes a whole job. With more notices in it, a worker that dies delays more of them, and codes wait for more
+ * bulk notices.
+ */
+export const maxNoticesPerJob = 16
 
 export interface SendJob {
   id: string
@@ -49,16 +57,29 @@ export function queueSpan(
   }
 }
 
-/** Finished jobs are removed: the row is the record, and a kept job would block its id. */
-export function jobOptions({ id, kind, delayMs = 0 }: SendJob): JobsOptions {
+/** The job of these notices, which are of one kind. Only a job of one notice can be delayed. */
+export function jobOf(notices: readonly SendJob[]) {
+  const [{ id, kind, delayMs = 0 }, ...others] = notices as [SendJob, ...SendJob[]]
+  const isOne = others.length === 0
   return {
-    jobId: id,
-    removeOnComplete: true,
-    removeOnFail: true,
-    // Jobs without a priority run first, so codes overtake bulk notices.
-    ...(kind === 'notice' ? { priority: 1 } : {}),
-    ...(delayMs > 0 ? { delay: delayMs } : {}),
+    name: 'send',
+    data: (isOne ? { id } : { ids: notices.map((notice) => notice.id) }) satisfies JobData,
+    opts: {
+      // Finished jobs are removed: the row is the record, and a kept job would block its id.
+      removeOnComplete: true,
+      removeOnFail: true,
+      ...(isOne ? { jobId: id } : {}),
+      // Jobs without a priority run first, so codes overtake bulk notices.
+      ...(kind === 'notice' ? { priority: 1 } : {}),
+      ...(delayMs > 0 ? { delay: delayMs } : {}),
+    },
   }
+}
+
+/** The notices of a job. A job of a newer build may have another name and more data. */
+export function idsOf(data: Partial<Record<'id' | 'ids', unknown>> | undefined): string[] {
+  const ids = Array.isArray(data?.ids) ? data.ids : [data?.id]
+  return ids.map(String).filter(isId)
 }
 
 /** The job of a killed worker runs again within `lockDuration + stalledInterval`. */

@@ -3,7 +3,14 @@ import { createBatcher } from '../base/batcher.ts'
 import { type Channel, channels } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
 import { reachRedis } from '../base/unavailable.ts'
-import { type JobData, jobOptions, queueName, queuePrefix, type SendJob } from './job.ts'
+import {
+  type JobData,
+  jobOf,
+  maxNoticesPerJob,
+  queueName,
+  queuePrefix,
+  type SendJob,
+} from './job.ts'
 
 const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
 type JobState = (typeof jobStates)[number]
@@ -13,7 +20,7 @@ export type Producer = ReturnType<typeof createProducer>
 /** Limits an add, because BullMQ waits for a connection without limit. */
 const addDeadlineMs = 2_000
 
-/** Puts notices on the queue. All jobs of one event-loop tick go in one command per channel. */
+/** Puts notices on the queue. All notices of one event-loop tick go in one command per channel. */
 export function createProducer(connection: ConnectionOptions, keyPrefix: string) {
   const queues = new Map<Channel, Queue<JobData>>()
   const batchers = new Map<Channel, (job: SendJob) => Promise<void>>()
@@ -31,14 +38,11 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
       createBatcher<SendJob, void>({
         maxItems: 200,
         maxConcurrent: 4,
-        async run(jobs) {
-          const added = jobs.map((job) => ({
-            name: 'send',
-            data: { id: job.id },
-            opts: jobOptions(job),
-          }))
+        async run(notices) {
+          const jobs = notices.filter(isAlone).map((notice) => [notice])
+          const added = [...jobs, ...sharedJobs(notices)].map(jobOf)
           const there = await reachRedis(inTime(queue.addBulk(added)))
-          const overdue = there.filter((_, at) => jobs[at]?.isOverdue)
+          const overdue = there.filter((_, at) => jobs[at]?.[0]?.isOverdue)
           // `promote` fails for jobs that are not delayed, which is fine.
           await reachRedis(inTime(Promise.allSettled(overdue.map((job) => job.promote()))))
         },
@@ -65,6 +69,21 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
       await Promise.all([...queues.values()].map((queue) => queue.close()))
     },
   }
+}
+
+/** A job of one notice has its id, so another add changes nothing. It can also be delayed or promoted. */
+const isAlone = ({ delayMs = 0, isOverdue = false }: SendJob) => delayMs > 0 || isOverdue
+
+/** Groups of notices that can be in one job: codes with codes, and bulk with bulk. */
+function sharedJobs(notices: readonly SendJob[]): SendJob[][] {
+  const groups: SendJob[][] = []
+  for (const kind of ['captcha', 'notice'] as const) {
+    const alike = notices.filter((notice) => notice.kind === kind && !isAlone(notice))
+    for (let at = 0; at < alike.length; at += maxNoticesPerJob) {
+      groups.push(alike.slice(at, at + maxNoticesPerJob))
+    }
+  }
+  return groups
 }
 
 const inTime = <Result>(work: Promise<Result>) =>

@@ -4,10 +4,12 @@ import { newId } from '../../src/base/ids.ts'
 import type { Log } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { startLiveness } from '../../src/delivery/liveness.ts'
+import type { Verdict } from '../../src/delivery/round.ts'
 import { startDeliveryWorker } from '../../src/delivery/worker.ts'
 import { createAdminServer } from '../../src/http/admin.ts'
 import { listen } from '../../src/http/listen.ts'
 import { queueName, queuePrefix } from '../../src/notice/job.ts'
+import { createProducer } from '../../src/notice/producer.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -17,6 +19,7 @@ import { eventually } from '../tools/wait.ts'
 import { freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
 
 const policyFile = { policies: noLimits }
+const noProducer = { add: async () => {} }
 
 describe('old and new versions side by side (F27)', () => {
   test('a job of another name and with more data is a hint at its row; one without an id stops no other job', async () => {
@@ -126,6 +129,7 @@ describe('liveness is progress', () => {
       connection: await redis.connect('worker'),
       keyPrefix: redis.prefix,
       concurrency: 1,
+      producer: noProducer,
       async deliver() {
         idleMs.push(worker.idleMs())
         if (idleMs.length === 1) throw new Error('away')
@@ -167,6 +171,102 @@ describe('liveness is progress', () => {
   })
 })
 
+describe('a job of several notices', () => {
+  const ids = Array.from({ length: 6 }, () => newId())
+
+  async function open(deliver: (id: string) => Promise<Verdict>, concurrency = 2) {
+    const redis = await testRedis()
+    const connection = await redis.connect('producer')
+    const prefix = queuePrefix(redis.prefix, 'sms')
+    const queue = new Queue(queueName('sms'), { connection, prefix })
+    releaseLater(() => queue.close())
+    const producer = createProducer(connection, redis.prefix)
+    releaseLater(() => producer.close())
+    const start = async () => {
+      const worker = startDeliveryWorker({
+        ...{ channel: 'sms', keyPrefix: redis.prefix, concurrency, deliver, producer },
+        connection: await redis.connect('worker'),
+        log: { jobFailed() {}, connectionFailed() {} } as unknown as Log,
+      })
+      releaseLater(() => worker.close())
+      return worker
+    }
+    return { queue, start }
+  }
+  const counts = (queue: Queue) => queue.getJobCounts('waiting', 'active', 'delayed', 'failed')
+  const none = { waiting: 0, active: 0, delayed: 0, failed: 0 }
+
+  test('each is delivered once, and no more at a time than the worker may', async () => {
+    const delivered: string[] = []
+    let [now, most] = [0, 0]
+    const { queue, start } = await open(async (id) => {
+      most = Math.max(most, ++now)
+      await new Promise(setImmediate)
+      now--
+      delivered.push(id)
+      return { done: true }
+    })
+    await queue.add('send', { ids })
+    await start()
+    await eventually(() => delivered.length === ids.length)
+    expect(delivered.sort()).toEqual(ids.toSorted())
+    expect(most).toBe(2)
+    await eventually(async () => expect(await counts(queue)).toEqual(none))
+  })
+
+  test('one that is not done, or whose delivery throws, comes back alone; the others do not', async () => {
+    const calls = new Map<string, number>()
+    const { queue, start } = await open(async (id) => {
+      calls.set(id, (calls.get(id) ?? 0) + 1)
+      if (id === ids[1] && calls.get(id) === 1) throw new Error('away')
+      const isDone = id !== ids[2] || calls.get(id) === 3
+      return isDone ? { done: true } : { done: false, againInMs: 10 }
+    })
+    await queue.add('send', { ids })
+    await start()
+    await eventually(() => calls.get(ids[1] ?? '') === 2 && calls.get(ids[2] ?? '') === 3)
+    expect(ids.map((id) => calls.get(id))).toEqual([1, 2, 3, 1, 1, 1])
+    await eventually(async () => expect(await counts(queue)).toEqual(none))
+  })
+
+  test('a code passes bulk notices that wait in the worker', async () => {
+    const order: string[] = []
+    const [code, bulk] = [newId(), Array.from({ length: 20 }, () => newId())]
+    const { queue, start } = await open(async (id) => {
+      if (order.length === 0) await eventually(async () => (await counts(queue)).active === 2)
+      // The worker reads its second job during these round trips.
+      await counts(queue)
+      order.push(id)
+      return { done: true }
+    })
+    await queue.add('send', { ids: bulk }, { priority: 1 })
+    await start()
+    await eventually(async () => (await counts(queue)).active === 1)
+    await queue.add('send', { id: code })
+    await eventually(() => order.length === 21)
+    expect(order.indexOf(code)).toBeLessThan(20)
+  })
+
+  test('a worker that stops puts those that it has not begun back on the queue', async () => {
+    const begun: string[] = []
+    const { queue, start } = await open(async (id) => {
+      begun.push(id)
+      await eventually(() => stopping)
+      return { done: true }
+    })
+    let stopping = false
+    await queue.add('send', { ids })
+    const worker = await start()
+    await eventually(() => begun.length === 2)
+    const closed = worker.close()
+    stopping = true
+    await closed
+    expect(begun).toEqual(ids.slice(0, 2))
+    const waiting = await queue.getJobs(['waiting'])
+    expect(waiting.flatMap(({ data }) => data.ids)).toEqual(ids.slice(2))
+  })
+})
+
 test('ids never met: a job whose row is gone ends without a fault', async () => {
   const postern = await startPostern({ policyFile })
   const connection = await postern.redis.connect('producer')
@@ -193,7 +293,7 @@ test.for([
   const connection = connectRedis(proxy.through(url), 'worker', () => {})
   releaseLater(() => connection.disconnect())
   const worker = startDeliveryWorker({
-    ...{ channel: 'sms', connection, keyPrefix: prefix, concurrency: 1 },
+    ...{ channel: 'sms', connection, keyPrefix: prefix, concurrency: 1, producer: noProducer },
     deliver: async () => ({ done: true }),
     log: { connectionFailed() {} } as unknown as Log,
   })

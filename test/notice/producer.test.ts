@@ -2,7 +2,7 @@ import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { Unavailable } from '../../src/base/problems.ts'
-import { queueName, queuePrefix } from '../../src/notice/job.ts'
+import { idsOf, queueName, queuePrefix } from '../../src/notice/job.ts'
 import { createProducer } from '../../src/notice/producer.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
@@ -48,13 +48,33 @@ test('the queues of the channels have hash tags of their own: each can lie on it
   expect(sms).not.toEqual(email)
 })
 
-test('add: the same notice 100 times at once and again is one job (I11)', async () => {
+test('add: an overdue notice 100 times at once and again is one job (I11)', async () => {
   const queue = queueOf('sms')
   const before = await queue.getJobCountByTypes('waiting', 'prioritized')
-  const carry = captcha()
+  const carry = { ...captcha(), isOverdue: true }
   await Promise.all(Array.from({ length: 100 }, () => producer.add(carry)))
   await producer.add(carry)
   expect(await queue.getJobCountByTypes('waiting', 'prioritized')).toBe(before + 1)
+})
+
+test('add: new notices of one tick share jobs, codes and bulk apart; delayed and overdue ones have a job each', async () => {
+  const queue = queueOf('sms')
+  await queue.obliterate({ force: true })
+  const [codes, bulk] = [Array.from({ length: 40 }, () => captcha()), [notice(), notice()]]
+  const later = { ...notice(), delayMs: 3_600_000 }
+  const overdue = { ...captcha(), isOverdue: true }
+  await Promise.all([...codes, ...bulk, later, overdue].map((one) => producer.add(one)))
+  const idsIn = async (state: 'waiting' | 'prioritized' | 'delayed') =>
+    (await queue.getJobs([state])).map(({ data }) => idsOf(data))
+  const ids = (notices: readonly { id: string }[]) => notices.map(({ id }) => id)
+  const waiting = await idsIn('waiting')
+  expect(waiting.map(({ length }) => length).sort()).toEqual([1, 16, 16, 8].sort())
+  expect(waiting.flat().sort()).toEqual(ids([...codes, overdue]).sort())
+  expect(await idsIn('prioritized')).toEqual([ids(bulk)])
+  expect(await idsIn('delayed')).toEqual([[later.id]])
+  for (const { data } of await queue.getJobs()) {
+    expect(Object.keys(data)).toEqual([idsOf(data).length > 1 ? 'ids' : 'id'])
+  }
 })
 
 test('captchas overtake notices that were queued before them', async () => {
