@@ -29,14 +29,16 @@ export interface ApiKey {
 /** `endsInMs`: null for a key without an end. */
 type FoundKey = ApiKey & { endsInMs: number | null }
 
-/** Cache time for a valid key. Together with `patienceMs` it is less than a second. */
-const defaultFreshMs = 700
-/** Cache time for an unknown key. It may be long: keys are random, so an unknown text does not become a key later. */
-const defaultWrongFreshMs = 5_000
-/** Unknown keys are cached too, so a flood of one key causes one look-up. The bound limits memory. */
-const defaultMaxWrong = 10_000
-/** The most unknown keys that wait for PostgreSQL. Some twenty statements look up so many. */
-const defaultMaxAsking = 2_000
+const defaults = {
+  /** Cache time for a valid key. Together with `patienceMs` it is less than a second. */
+  freshMs: 700,
+  /** Cache time for an unknown key. It may be long: keys are random, so an unknown text does not become a key later. */
+  wrongFreshMs: 5_000,
+  /** Unknown keys are cached too, so a flood of one key causes one look-up. The bound limits memory. */
+  maxWrong: 10_000,
+  /** The most unknown keys that wait for PostgreSQL. Some twenty statements look up so many. */
+  maxAsking: 2_000,
+}
 const lastUseEveryMs = 60_000
 const keysPerStatement = 100
 /** The least time between two look-up statements. A lone key is looked up at once. */
@@ -46,12 +48,8 @@ const patienceMs = 250
 
 export type ApiKeys = ReturnType<typeof createApiKeys>
 
-export function createApiKeys(
-  database: Database,
-  options: { freshMs?: number; wrongFreshMs?: number; maxWrong?: number; maxAsking?: number } = {},
-) {
-  const { freshMs = defaultFreshMs, wrongFreshMs = defaultWrongFreshMs } = options
-  const { maxWrong = defaultMaxWrong, maxAsking = defaultMaxAsking } = options
+export function createApiKeys(database: Database, options: Partial<typeof defaults> = {}) {
+  const { freshMs, wrongFreshMs, maxWrong, maxAsking } = { ...defaults, ...options }
   const store = createKeyStore(database)
   const noteUse = createLastUse(database)
   // A separate map, so that a flood of wrong keys can't remove a right key.

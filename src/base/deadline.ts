@@ -4,13 +4,7 @@
  * AbortSignal.any and AbortSignal.timeout leave their timers and followers to the garbage collector. At thousands of
  * sends a second they pile up. Here `clear` removes everything at once.
  */
-export interface Deadline {
-  readonly signal: AbortSignal
-  end(): void
-  clear(): void
-}
-
-export function startDeadline(outer: AbortSignal, timeoutMs: number): Deadline {
+export function startDeadline(outer: AbortSignal, timeoutMs: number) {
   const controller = new AbortController()
   const end = () => controller.abort()
   const timer = setTimeout(end, timeoutMs)
@@ -18,8 +12,7 @@ export function startDeadline(outer: AbortSignal, timeoutMs: number): Deadline {
   if (outer.aborted) end()
   return {
     signal: controller.signal,
-    end,
-    clear() {
+    clear(): void {
       clearTimeout(timer)
       outer.removeEventListener('abort', end)
     },

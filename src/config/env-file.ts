@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
+import tls from 'node:tls'
 import { parseEnv } from 'node:util'
-import { trustCaFile } from './trust-ca-file.ts'
 
 /** Far above the size of real settings. A larger file named .env is something else, and would take minutes to read. */
 const maxBytes = 1_048_576
@@ -11,22 +11,38 @@ const maxBytes = 1_048_576
  * reason. Then trusts the authorities of CA_FILE.
  */
 export function loadEnvFile(): void {
-  readEnvFile()
-  trustCaFile(process.env.CA_FILE)
+  orEnd('.env', readEnvFile)
+  const { CA_FILE } = process.env
+  if (CA_FILE) orEnd('CA_FILE', () => trustCaFile(CA_FILE))
+}
+
+function orEnd(name: string, read: () => void): void {
+  try {
+    read()
+  } catch (error) {
+    const { code } = error as { code?: string }
+    console.error(`Postern can not start: ${name} can not be read (${code}).`)
+    process.exit(1)
+  }
 }
 
 function readEnvFile(): void {
-  let text: string
-  try {
-    if (statSync('.env').size > maxBytes) throw Object.assign(new Error(), { code: 'above 1 MB' })
-    text = readFileSync('.env', 'utf8')
-  } catch (error) {
-    const { code } = error as { code?: string }
-    if (code === 'ENOENT') return
-    console.error(`Postern can not start: .env can not be read (${code}).`)
-    process.exit(1)
-  }
+  const { size } = statSync('.env', { throwIfNoEntry: false }) ?? {}
+  if (size === undefined) return
+  if (size > maxBytes) throw Object.assign(new Error(), { code: 'above 1 MB' })
   // Some editors begin a file with a byte order mark, which would become part of the first name.
-  const values = parseEnv(text.replace(/^\uFEFF/, ''))
+  const values = parseEnv(readFileSync('.env', 'utf8').replace(/^\uFEFF/, ''))
   for (const [name, value] of Object.entries(values)) process.env[name] ??= value
+}
+
+/**
+ * Trusts the PEM certificates of a file in addition to Node's, for every TLS connection that this process opens from
+ * now on: PostgreSQL, Redis, SMTP and HTTPS. NODE_EXTRA_CA_CERTS can't be set in `.env`, because Node reads it
+ * earlier. Without a usable certificate, servers would be refused without a reason.
+ */
+function trustCaFile(file: string): void {
+  const parts = readFileSync(file, 'utf8').split(/(?<=-----END CERTIFICATE-----)/)
+  const certificates = parts.filter((part) => part.includes('-----BEGIN CERTIFICATE-----'))
+  if (certificates.length === 0) throw Object.assign(new Error(), { code: 'no certificate in PEM' })
+  tls.setDefaultCACertificates([...tls.getCACertificates('default'), ...certificates])
 }

@@ -55,14 +55,13 @@ export function createEventOutbox(database: Database) {
       return database.query<TakenEvent>('event-take', takeSql, [limit, leaseMs, giveUpAfterMs])
     },
 
-    /** Ends leases: deletes the events in `finished`, and makes the events in `retries` due after their pause. */
-    async settle(
-      finished: readonly string[],
-      retries: readonly { id: string; pauseMs: number }[],
-    ): Promise<void> {
-      if (finished.length > 0) await database.query('event-remove', removeSql, [finished])
-      if (retries.length > 0) {
-        await database.query('event-again', againSql, columns(retries, ['id', 'pauseMs']))
+    /** Ends leases: makes events due after their pause, and deletes events without a pause. */
+    async settle(events: readonly { id: string; pauseMs: number | undefined }[]): Promise<void> {
+      const over = events.filter(({ pauseMs }) => pauseMs === undefined)
+      const again = events.filter(({ pauseMs }) => pauseMs !== undefined)
+      if (over.length > 0) await database.query('event-remove', removeSql, columns(over, ['id']))
+      if (again.length > 0) {
+        await database.query('event-again', againSql, columns(again, ['id', 'pauseMs']))
       }
     },
 

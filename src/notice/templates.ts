@@ -12,35 +12,19 @@ import { createVariant, type Rendered, readSources, type Variant } from './templ
 
 type Variants = Record<Channel, Map<string, Variant>>
 
-export type Templates = ReturnType<typeof loadTemplates>
+export type Templates = ReturnType<typeof createTemplates>
 
 /** Templates of plugins, by name: one variant per channel, for every locale. */
 export type GivenTemplates = Readonly<Record<string, Readonly<Partial<Record<Channel, Variant>>>>>
 
-class InvalidTemplates extends Error {
-  readonly problems: readonly string[]
-  constructor(problems: readonly string[]) {
-    super(`templates have problems:\n${problems.join('\n')}`)
-    this.problems = problems
-  }
-}
-
-/** Like `loadTemplates`, but returns the problems, each with the path of its file. */
+/** `given`: templates of plugins. Returns all problems, each with the path of its file, if there are any. */
 export function readTemplates(
   folder: string,
-  given: GivenTemplates,
+  given: GivenTemplates = {},
 ): Templates | { problems: string[] } {
-  try {
-    return loadTemplates(folder, given)
-  } catch (error) {
-    if (!(error instanceof InvalidTemplates)) throw error
-    return { problems: error.problems.map((problem) => resolve(folder, problem)) }
-  }
-}
-
-/** `given`: templates of plugins. Throws an Error that lists all problems with their files. */
-export function loadTemplates(folder: string, given: GivenTemplates = {}) {
   const problems: string[] = []
+  const report = (path: string, message: string) =>
+    problems.push(`${resolve(folder, path)}: ${message}`)
   const variants = new Map<string, Variants>()
   const digest = createHash('sha256')
 
@@ -49,7 +33,7 @@ export function loadTemplates(folder: string, given: GivenTemplates = {}) {
     const found: Variants = { sms: new Map(), email: new Map() }
     for (const file of files) {
       const name = /^(sms|email)\.([a-z]{2}(?:-[A-Z]{2})?)\.(txt|html)$/.exec(file)
-      if (!name) problems.push(`${template}/${file}: is not named <sms|email>.<locale>.<txt|html>`)
+      if (!name) report(`${template}/${file}`, 'is not named <sms|email>.<locale>.<txt|html>')
       else if (name[3] === 'txt') {
         const channel = name[1] as Channel
         const locale = name[2] as string
@@ -60,10 +44,10 @@ export function loadTemplates(folder: string, given: GivenTemplates = {}) {
           digest.update(JSON.stringify([template, channel, locale, sources]))
           found[channel].set(locale, createVariant(sources))
         } catch (error) {
-          problems.push(`${template}/${file}: ${(error as Error).message}`)
+          report(`${template}/${file}`, (error as Error).message)
         }
       } else if (!files.includes(file.replace(/html$/, 'txt'))) {
-        problems.push(`${template}/${file}: has no text part beside it`)
+        report(`${template}/${file}`, 'has no text part beside it')
       }
     }
     variants.set(template, found)
@@ -73,17 +57,20 @@ export function loadTemplates(folder: string, given: GivenTemplates = {}) {
       const variant = byChannel[channel]
       return new Map(variant ? [[defaultLocale, variant]] : [])
     }
-    if (variants.has(template)) problems.push(`${template}: is the name of a plugin's template`)
+    if (variants.has(template)) report(template, "is the name of a plugin's template")
     variants.set(template, { sms: inAnyLocale('sms'), email: inAnyLocale('email') })
   }
-  if (problems.length > 0) throw new InvalidTemplates(problems)
+  if (problems.length > 0) return { problems }
+  return createTemplates(variants, digest.digest('hex'))
+}
 
+/** `digest`: a hash that changes with any text of any template. */
+function createTemplates(variants: ReadonlyMap<string, Variants>, digest: string) {
   const find = (template: string, channel: Channel, locale: string) =>
     variants.get(template)?.[channel].get(locale)
 
   return {
-    /** A hash that changes with any text of any template. */
-    digest: digest.digest('hex'),
+    digest,
 
     names: [...variants.keys()],
 

@@ -96,10 +96,12 @@ export function createReceiptReader(
 export function createReceiptReaders(
   providers: ReadonlyMap<string, ProviderSetUp>,
 ): ReadonlyMap<string, ReceiptReader> {
-  const all = [...providers].map(
-    ([name, setUp]) => [name, createReceiptReader(name, setUp)] as const,
-  )
-  return new Map(all.flatMap(([name, reader]) => (reader ? [[name, reader] as const] : [])))
+  const readers = new Map<string, ReceiptReader>()
+  for (const [name, setUp] of providers) {
+    const reader = createReceiptReader(name, setUp)
+    if (reader) readers.set(name, reader)
+  }
+  return readers
 }
 
 function ofKind<Made>(name: string, { kind }: ProviderKind, make: () => Made): Made {

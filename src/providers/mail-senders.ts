@@ -1,16 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ProviderSetUp } from './kinds.ts'
+import type { DkimSettings } from './smtp/dkim.ts'
 import type { SmtpSettings } from './smtp/settings.ts'
 
 interface MailSender {
-  readonly signers: readonly (NonNullable<SmtpSettings['dkim']> | ServerSignature)[]
+  /** Without the private key if the mail server or SES signs. */
+  readonly signers: readonly (Omit<DkimSettings, 'privateKey'> & Partial<DkimSettings>)[]
   /** True if the envelope of mails has this domain. SES puts another domain there. */
   readonly isInEnvelope: boolean
-}
-
-interface ServerSignature {
-  domain: string
-  selector: string
 }
 
 /** The senders of mails by domain. `selector` is the one that the mail server or SES signs with, if known. */

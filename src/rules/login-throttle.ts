@@ -44,10 +44,11 @@ export function createLoginThrottle(deps: { limiter: Limiter; policies: () => Po
       const options = { isSolved: true }
       const decision = await limiter.acquire(attempt.policy, fieldsOf(attempt), options)
       if (!decision.admitted) return { allowed: false, refusal: decision }
-      const passing = rulesOf(attempt.policy).filter(({ mode = 'enforce' }) => mode !== 'enforce')
-      const left = decision.remaining
-        .filter(({ rule }) => !passing.some(({ name }) => name === rule))
-        .map((window) => window.left)
+      const refusing = rulesOf(attempt.policy).filter(({ mode }) => mode === 'enforce')
+      const names = refusing.map(({ name }) => name)
+      const left = decision.remaining.flatMap(({ rule, left }) =>
+        names.includes(rule) ? left : [],
+      )
       return { allowed: true, triesLeft: Math.min(unlimitedTries, ...left) }
     },
 

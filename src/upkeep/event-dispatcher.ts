@@ -67,16 +67,10 @@ export function startEventDispatcher(deps: DispatcherDeps): Repetition {
   async function dispatch(signal: AbortSignal): Promise<number> {
     try {
       const taken = await events.take(perPass, leaseMs, giveUpAfterMs)
-      const results = await Promise.all(taken.map((event) => tell(event, signal)))
-      const gone = taken.filter((_, index) => results[index] === undefined)
-      const again = taken.flatMap(({ id }, index) => {
-        const againInMs = results[index]
-        return againInMs === undefined ? [] : [{ id, pauseMs: againInMs }]
+      const told = taken.map(async (event) => {
+        return { id: event.id, pauseMs: await tell(event, signal) }
       })
-      await events.settle(
-        gone.map(({ id }) => id),
-        again,
-      )
+      await events.settle(await Promise.all(told))
       return taken.length === perPass ? 0 : pollMs
     } catch (error) {
       // An event that was sent but not settled is sent again when its claim ends.

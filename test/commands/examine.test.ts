@@ -10,9 +10,9 @@ import { examineSecrets, rotationLasts } from '../../src/config/examine-secrets.
 import { policyFileSchema } from '../../src/config/policy-schema.ts'
 import { examineMessages } from '../../src/delivery/examine-messages.ts'
 import { createSectionChecks } from '../../src/main/load-config.ts'
-import { loadTemplates } from '../../src/notice/templates.ts'
 import { createTestRecipients } from '../../src/recipient/test-recipients.ts'
 import { lookAtClock } from '../../src/storage/examine-clock.ts'
+import { loadTemplates } from '../tools/load-templates.ts'
 import { readSource } from '../tools/source-files.ts'
 import { templatesFolder } from '../tools/templates-folder.ts'
 

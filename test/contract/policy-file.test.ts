@@ -10,9 +10,9 @@ import { type PolicyFileResult, parsePolicyFile } from '../../src/config/policy-
 import { policyFileSchema } from '../../src/config/policy-schema.ts'
 import { ruleSchema } from '../../src/limiter/policy/parse.ts'
 import { createSectionChecks } from '../../src/main/load-config.ts'
-import { loadTemplates } from '../../src/notice/templates.ts'
 import { ownKinds } from '../../src/providers/kinds.ts'
 import { fields } from '../../src/rules/key-fields.ts'
+import { loadTemplates } from '../tools/load-templates.ts'
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 const read = (path: string) => readFileSync(pathOf(path), 'utf8')

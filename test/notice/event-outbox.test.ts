@@ -107,22 +107,20 @@ test('settle: delivered events are removed, others wait for their pause, the res
   await Promise.all([1, 2, 3, 4].map((n) => store.add(sent(n))))
   const taken = new Map((await take()).map(({ id, data }) => [data.n, id]))
   const idOf = (n: number) => taken.get(n) as string
-  await store.settle(
-    [idOf(1)],
-    [
-      { id: idOf(2), pauseMs: 60_000 },
-      { id: idOf(3), pauseMs: 600_000 },
-    ],
-  )
+  await store.settle([
+    { id: idOf(1), pauseMs: undefined },
+    { id: idOf(2), pauseMs: 60_000 },
+    { id: idOf(3), pauseMs: 600_000 },
+  ])
   const left = new Map((await rows()).map((row) => [row.data.n, row.dueInMs]))
   expect([...left.keys()].sort()).toEqual([2, 3, 4])
   expect(left.get(2)).toBeGreaterThan(50_000)
   expect(left.get(2)).toBeLessThanOrEqual(60_000)
   expect(left.get(3)).toBeGreaterThan(590_000)
   expect(left.get(4)).toBeLessThanOrEqual(leaseMs)
-  await store.settle([], [{ id: idOf(2), pauseMs: 0 }])
+  await store.settle([{ id: idOf(2), pauseMs: 0 }])
   expect(await take()).toMatchObject([{ id: idOf(2), tries: 2 }])
-  await store.settle([idOf(2), idOf(3), idOf(4)], [])
+  await store.settle([2, 3, 4].map((n) => ({ id: idOf(n), pauseMs: undefined })))
   expect(await rows()).toEqual([])
 })
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { loadTemplates } from '../../src/notice/templates.ts'
+import { loadTemplates } from '../tools/load-templates.ts'
 import { templatesFolder } from '../tools/templates-folder.ts'
 
 const load = (files: Readonly<Record<string, string>>) => loadTemplates(templatesFolder(files))
@@ -70,7 +70,7 @@ describe('render', () => {
   })
 
   test.each([
-    ['http://acme.test/off', /List-Unsubscribe: is one address/],
+    ['http://acme.test/off', /List-Unsubscribe: is one address, https:\/\/host\//],
     ['https://{{host}}/off', /List-Unsubscribe: is one address/],
     ['https://acme.test{{host}}/off', /List-Unsubscribe: is one address/],
     ['{{link}}', /List-Unsubscribe: is one address/],
@@ -153,7 +153,7 @@ test('uses: a variable of any variant of the template, and no other', () => {
   for (const name of ['e', 'constructor']) expect(templates.uses('t', name)).toBe(false)
 })
 
-describe('loadTemplates', () => {
+describe('readTemplates', () => {
   const faults: [string, Record<string, string>, RegExp][] = [
     ['a file of another name', { 't/letter.en.txt': 'x' }, /t\/letter\.en\.txt: is not named/],
     [

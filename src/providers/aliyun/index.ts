@@ -41,21 +41,15 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
   }
 
   async function query(sent: SentMessage, signal: AbortSignal): Promise<SendResult> {
-    const { answer } = await call(
-      'QuerySendDetails',
-      {
-        PhoneNumber: vendorNumber(sent.to),
-        SendDate: beijingDay(sent.sentAt),
-        PageSize: '50',
-        CurrentPage: '1',
-      },
-      signal,
-    )
-    if (answer?.Code !== 'OK')
-      return { kind: 'unknown', detail: 'aliyun: no outcome in the answer' }
-    const records = isObject(answer.SmsSendDetailDTOs)
-      ? answer.SmsSendDetailDTOs.SmsSendDetailDTO
-      : undefined
+    const query = {
+      PhoneNumber: vendorNumber(sent.to),
+      SendDate: beijingDay(sent.sentAt),
+      PageSize: '50',
+      CurrentPage: '1',
+    }
+    const { answer } = await call('QuerySendDetails', query, signal)
+    const details = answer?.Code === 'OK' && answer.SmsSendDetailDTOs
+    const records = isObject(details) ? details.SmsSendDetailDTO : undefined
     if (!Array.isArray(records))
       return { kind: 'unknown', detail: 'aliyun: no outcome in the answer' }
     const isTaken = records.some((record) => isObject(record) && record.OutId === sent.noticeId)

@@ -8,19 +8,12 @@ const numbering = z
 
 export const smppSettings = z.strictObject({
   url: z.string().transform((text, context) => {
-    const parsed = URL.canParse(text) ? new URL(text) : undefined
-    const isKnown =
-      parsed && ['smpp:', 'smpps:'].includes(parsed.protocol) && parsed.hostname !== ''
     try {
-      if (isKnown) return readUrl(parsed)
+      return readUrl(text)
     } catch {
-      // A % without two hexadecimal digits.
+      context.addIssue('must be a URL such as smpp://id:password@host:2775')
+      return z.NEVER
     }
-    context.addIssue({
-      code: 'custom',
-      message: 'must be a URL such as smpp://id:password@host:2775',
-    })
-    return z.NEVER
   }),
   /** One connection for both directions, or two if the SMSC supports no transceivers. */
   bind: z.enum(['transceiver', 'separate']).default('transceiver'),
@@ -45,8 +38,11 @@ export const smppSettings = z.strictObject({
 
 export type SmppSettings = z.infer<typeof smppSettings>
 
-function readUrl(url: URL) {
+/** Throws for another text, also for a % without two hexadecimal digits. */
+function readUrl(text: string) {
+  const url = new URL(text)
   const isSecure = url.protocol === 'smpps:'
+  if (!(isSecure || url.protocol === 'smpp:') || url.hostname === '') throw new TypeError()
   return {
     isSecure,
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
