@@ -1,33 +1,10 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Cluster, Redis } from 'ioredis'
+import type { Script } from './script.ts'
 
 /** A connection on which scripts can run: one server or a cluster. */
 export type RedisClient = Redis | Cluster
-
-type Argument = string | number | Buffer
-type Arguments = readonly Argument[]
-
-/**
- * The part of a connection that runs scripts. ioredis has `evalshaBuffer` and `evalBuffer`, but not in its types.
- * `callBuffer` loses the name of the command on a connection with auto-pipelining.
- */
-export interface ByteClient {
-  callBuffer(command: string, ...args: Argument[]): Promise<unknown>
-  evalshaBuffer?(sha: string, keys: number, ...args: Argument[]): Promise<unknown>
-  evalBuffer?(source: string, keys: number, ...args: Argument[]): Promise<unknown>
-}
-
-/** A Lua script, ready to run by its hash. */
-export interface Script {
-  readonly name: string
-  readonly sha: string
-  readonly source: string
-  /** Runs by hash. A server that has lost its scripts (restart, SCRIPT FLUSH) gets the source. */
-  run(client: RedisClient, keys: readonly string[], args: Arguments): Promise<unknown>
-  /** Like `run`, but strings in the answer are Buffers. */
-  runForBytes(client: ByteClient, keys: readonly string[], args: Arguments): Promise<unknown>
-}
 
 /** Loads `lua/<name>.lua`, at start. A line `-- include <file>` is replaced by that file. Throws if one is missing. */
 export function loadScript(name: string): Script {

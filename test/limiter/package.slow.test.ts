@@ -66,6 +66,21 @@ describe('postern-limiter, installed into an empty project', () => {
     const analysis = await checkPackage(createPackageFromTarballData(bytes))
     expect(analysis.types && 'problems' in analysis ? analysis.problems : undefined).toEqual([])
   })
+
+  test('its types hold without ioredis, which in process is not installed', async () => {
+    await writeFile(
+      join(project, 'alone.ts'),
+      `import { createLimiter } from 'postern-limiter'
+const limiter = createLimiter({ policies: { p: [{ name: 'r', key: '{to}', sliding: '1 per 1s' }] } })
+export const isAdmitted: boolean = limiter.tryAcquire('p', { to: 'x' }).admitted
+`,
+    )
+    const strict = ['--noEmit', '--strict', '--target', 'es2024', '--module', 'nodenext']
+    const types = ['--types', 'node', '--typeRoots', join(repository, 'node_modules/@types')]
+    const tsc = join(repository, 'node_modules', '.bin', 'tsc')
+    const { stdout } = await run(tsc, [...strict, ...types, 'alone.ts'], { cwd: project })
+    expect(stdout).toBe('')
+  })
 })
 
 describe('every example of the README', () => {

@@ -1,5 +1,5 @@
 import { orLate } from '../../base/deadline.ts'
-import type { ByteClient, Script } from '../../base/redis-script.ts'
+import type { ByteClient, Script } from '../../base/script.ts'
 import { LimiterUnavailable } from '../errors.ts'
 
 /** The connection of the limiter: a `Redis` or `Cluster` of ioredis 5 or 6. It is best not shared with other code. */
