@@ -2,8 +2,8 @@
  * A server that was written for Twilio Verify, and now asks Postern. See docs/guides/twilio-verify.md.
  *
  *   npm install && SECRET_KEY=psk_… node server.mjs
- *   curl localhost:8082/send -d to=+8613800138000
- *   curl localhost:8082/check -d to=+8613800138000 -d code=123456
+ *   curl localhost:8082/send --data-urlencode to=+8613800138000
+ *   curl localhost:8082/check --data-urlencode to=+8613800138000 -d code=123456
  */
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'

@@ -196,7 +196,7 @@ export function createSendCaptcha(deps: {
   ): Accepted {
     const { scene = '' } = notice
     const codeLength = given?.length ?? code.length
-    return { ...acceptedAs(notice, resendAtMs), scene, codeLength, ...lock }
+    return { ...acceptedAs(notice, { scene }, resendAtMs), codeLength, ...lock }
   }
 }
 

@@ -69,8 +69,9 @@ function examinePrices({ prices, policies, browser }: PolicyFile): Finding[] {
     const message = 'a rule has permits: price, but the file has no prices, so it counts messages'
     return [warning(message, 'set prices')]
   }
-  const advice =
-    'add a rule to captcha: { name: spend, key: "{app}", sliding: 500000 per 24h, permits: price }'
+  const [present] = forAll
+  const rule = `{ name: ${present?.name ?? 'spend'}, key: "{app}", sliding: 500000 per 24h, permits: price }`
+  const advice = `${present ? 'replace it by' : 'add to captcha'}: ${rule}`
   const found = [
     ...forAll.map((rule) => `${rule.name} ${whyNoBound(rule)}`),
     ...forPages.map(({ name }) => `${name} applies to pages only`),

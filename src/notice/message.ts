@@ -120,9 +120,10 @@ export function createReadMessage(deps: {
   }
 }
 
-/** The members of every accepted answer. */
+/** The members of every accepted answer, in the order of the documentation. */
 export function acceptedAs(
   { id, channel, to, expiresAt }: Omit<CreatedNotice, 'createdAt'>,
+  purpose: { scene: string } | { template: string },
   resendAtMs: number,
 ): Accepted {
   return {
@@ -130,6 +131,7 @@ export function acceptedAs(
     id,
     channel,
     to: maskRecipient(channel, to),
+    ...purpose,
     state: 'pending',
     expiresAt: expiresAt.toISOString(),
     resendAt: new Date(resendAtMs).toISOString(),

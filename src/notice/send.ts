@@ -95,5 +95,5 @@ export function createSendNotice(deps: {
 }
 
 function acceptedOf(notice: Omit<CreatedNotice, 'createdAt'>, resendAtMs: number): Accepted {
-  return { ...acceptedAs(notice, resendAtMs), template: notice.template }
+  return acceptedAs(notice, { template: notice.template }, resendAtMs)
 }

@@ -155,6 +155,25 @@ describe('policy file', () => {
   })
 
   test.each([
+    ['none', '', 'spend'],
+    ['one that only observes', priced('key: "{app}", mode: observe'), 'spend'],
+    ['one of another name', priced('key: "{to}"').replace('spend', 'cost'), 'cost'],
+  ])(
+    'no rule limits spending, %s: the advised rule can replace the one of its name',
+    (_, rule, name) => {
+      const textWith = (rules: string) =>
+        `policies: { captcha: [${rules}] }, prices: { default: 60 }`
+      const [found] = examinePolicy(fileOf(textWith(rule)), 0).filter(
+        ({ subject }) => subject === 'prices',
+      )
+      const [advised = ''] = /\{ name: .*\}/.exec(found?.advice ?? '') ?? []
+      expect(advised).toMatch(`{ name: ${name}, `)
+      expect(found?.advice).toMatch(rule ? /^replace it by/ : /^add to captcha/)
+      expect(policyOf(textWith(advised))).toContain(`ok: the rule ${name} limits the cost of codes`)
+    },
+  )
+
+  test.each([
     [0, 'warning'],
     [1, 'ok'],
   ])('TRUST_PROXY_HOPS %d: %s', (hops, state) => {

@@ -1,11 +1,15 @@
 /** Twilio's own client, with only its address changed. The program of examples/ installs it. */
+import { execFile } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { installExamples, startServer } from '../examples/run-example.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
+import { readSource } from '../tools/source-files.ts'
 import { eventually } from '../tools/wait.ts'
 
+const run = promisify(execFile)
 const folder = await installExamples(['twilio-verify'])
 const twilio = createRequire(join(folder, 'package.json'))('twilio')
 
@@ -90,6 +94,12 @@ test('lists every attempt, page by page, and their sums', async () => {
 test('examples/twilio-verify: a code is sent and checked; a refusal has Twilio’s code', async () => {
   const env = { POSTERN_URL: postern.url, SECRET_KEY: postern.key }
   const server = await startServer('server.mjs', () => env, join(folder, 'twilio-verify'))
+  const comment = readSource('examples/twilio-verify/server.mjs')
+  const [[, command = ''] = []] = comment.matchAll(/ \* {3}(curl localhost:8082\/send .*)/g)
+  const origin = new URL(server.origin).host
+  const { stdout } = await run('sh', ['-c', command.replace('localhost:8082', origin)])
+  expect(stdout.trim()).toBe('pending')
+
   const to = '+8613800140003'
   async function ask(path: string, form: Record<string, string>) {
     const body = new URLSearchParams(form)

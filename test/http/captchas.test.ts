@@ -38,6 +38,8 @@ describe('POST /v1/captchas', () => {
       resendAt: expect.any(String),
       codeLength: 4,
     })
+    const order = 'id channel to scene state expiresAt resendAt codeLength'
+    expect(Object.keys(body).join(' '), 'as the documentation shows it').toBe(order)
     expect(headers.get('location')).toBe(`${inject('mountAt')}/v1/notices/${body.id}`)
     expect(Math.abs(Date.parse(body.expiresAt) - startedAt - 300_000)).toBeLessThan(5_000)
     const message = await postern.messageFor(body.id)

@@ -50,6 +50,8 @@ describe('POST /v1/notices', () => {
       expiresAt: expect.any(String),
       resendAt: expect.any(String),
     })
+    const order = 'id channel to template state expiresAt resendAt'
+    expect(Object.keys(body).join(' '), 'as the documentation shows it').toBe(order)
     expect(headers.get('location')).toBe(`${inject('mountAt')}/v1/notices/${body.id}`)
     expect(Math.abs(Date.parse(body.expiresAt) - Date.now() - 3_600_000)).toBeLessThan(5_000)
     expect((await postern.messageFor(body.id)).text).toBe('Ada，欢迎加入！您的账号已开通。')
