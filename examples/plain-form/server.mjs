@@ -61,7 +61,14 @@ async function isGoodPass(form) {
 // #endregion pass
 
 const answerPage = (sentence) =>
-  `<!doctype html><html lang="en"><title>Sign up</title><p>${sentence}</p></html>`
+  `<!doctype html>
+<html lang="en">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <meta name="color-scheme" content="light dark">
+  <title>Sign up</title>
+  <link rel="stylesheet" href="/page.css">
+  <p>${sentence}</p>
+</html>`
 
 server.listen(Number(PORT), '127.0.0.1', () => {
   const address = server.address()

@@ -60,7 +60,7 @@ test('examples/plain-form as docs/start.md runs it: from a key to "Welcome!", an
   await postern.codeFor('+8613800138000')
   await page.getByLabel('Code sent to').waitFor()
   if (process.env.DOCS_IMAGES) {
-    await page.setViewportSize({ width: 560, height: 400 })
+    await page.setViewportSize({ width: 560, height: 440 })
     await page.screenshot({ path: `${repositoryRoot}docs/images/start-code-field.png` })
   }
   const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', readMessages], { cwd, env })
