@@ -2,7 +2,7 @@
 -- only the lock of a full lockout.
 --
 -- KEYS     per check: the value of every part of the policy, then the memory of its request if it has an id
--- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/values.ts
+-- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/format.ts
 -- ARGV[2]  ms for which requests are remembered; 0: the checks have no ids
 -- ARGV[3]  the ids of the calls, 8 bytes each, if the checks have ids
 -- ARGV[4]  for tests: now, in ms

@@ -1,9 +1,17 @@
-import { createEngine, type EngineOptions, wholeClock } from './engine.ts'
+import { randomUUID } from 'node:crypto'
+import { createEngine, type EngineOptions } from './engine.ts'
 import { InvalidOption } from './errors.ts'
 import type { AcquireOptions, Decision, Limiter } from './limiter.ts'
 import { createMemoryStore } from './memory/store.ts'
 import type { Fields } from './policy/rule.ts'
-import { createRedisLimiter, type RedisLimiterOptions } from './redis/redis-limiter.ts'
+import { createRedisStore, type RedisStoreOptions } from './redis/store.ts'
+
+export interface RedisLimiterOptions extends EngineOptions, RedisStoreOptions {
+  /** The name of this process in rules with `scope: per-client`. Default: random. */
+  readonly clientId?: string | undefined
+  /** A limiter that answers while Redis does not, instead of `LimiterUnavailable`. Its counts are separate. */
+  readonly whenUnavailable?: Limiter | undefined
+}
 
 export interface MemoryLimiterOptions extends EngineOptions {
   readonly redis?: undefined
@@ -28,6 +36,17 @@ export function createLimiter(options: RedisLimiterOptions | MemoryLimiterOption
   return options.redis === undefined ? createMemoryLimiter(options) : createRedisLimiter(options)
 }
 
+/** The limiter over Redis. It decides by the clock of Redis, for any number of processes. */
+function createRedisLimiter(options: RedisLimiterOptions): Limiter {
+  const { policies, whenUnavailable, clientId = randomUUID(), clock } = options
+  const store = createRedisStore({ ...options, clock: clock && wholeClock(clock) })
+  for (const name of whenUnavailable ? Object.keys(policies) : []) {
+    if (hasPolicy(whenUnavailable, name)) continue
+    throw new InvalidOption('whenUnavailable', `must be a limiter with the policy ${name}`)
+  }
+  return createEngine(options, store, clientId).limiter
+}
+
 /** The limiter in process. It decides as the limiter over Redis does, by the clock of its options. */
 function createMemoryLimiter(options: MemoryLimiterOptions): MemoryLimiter {
   const { maxSubjects = 100_000, rememberRequestsMs = 300_000, clock = Date.now } = options
@@ -40,5 +59,22 @@ function createMemoryLimiter(options: MemoryLimiterOptions): MemoryLimiter {
       const check = checkOf(policy, fields, asked)
       return decide(check, store.acquire(check), asked)
     },
+  }
+}
+
+function hasPolicy(limiter: Limiter | undefined, name: string): boolean {
+  try {
+    return limiter?.windows(name) !== undefined
+  } catch {
+    return false
+  }
+}
+
+/** The clock of the options, checked to return whole milliseconds. */
+function wholeClock(clock: () => number): () => number {
+  return () => {
+    const ms = Math.floor(clock())
+    if (ms >= 0 && Number.isSafeInteger(ms)) return ms
+    throw new InvalidOption('clock', `must give milliseconds, not ${ms}`)
   }
 }

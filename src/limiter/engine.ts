@@ -153,12 +153,3 @@ export function createEngine(
 
   return { limiter, checkOf, decide }
 }
-
-/** The clock of the options, checked to return whole milliseconds. */
-export function wholeClock(clock: () => number): () => number {
-  return () => {
-    const ms = Math.floor(clock())
-    if (ms >= 0 && Number.isSafeInteger(ms)) return ms
-    throw new InvalidOption('clock', `must give milliseconds, not ${ms}`)
-  }
-}

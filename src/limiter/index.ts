@@ -7,7 +7,12 @@
  * hold that a lockout begins itself, and that lasts longer than the uses. Inside the limiter, a rule has several
  * **parts** if its windows cannot share one stored value.
  */
-export { createLimiter, type MemoryLimiter, type MemoryLimiterOptions } from './create-limiter.ts'
+export {
+  createLimiter,
+  type MemoryLimiter,
+  type MemoryLimiterOptions,
+  type RedisLimiterOptions,
+} from './create-limiter.ts'
 export * from './errors.ts'
 export { rateLimitHeaders, rateLimitProblem } from './express/headers.ts'
 export { limiterKeyOfIp, type RateLimitOptions, rateLimit } from './express/rate-limit.ts'
@@ -17,5 +22,4 @@ export type * from './policy/rule.ts'
 export type { Kind, Lock, Rate, Window } from './policy/terms.ts'
 export type { LimiterRedis } from './redis/client.ts'
 export type { SubjectKey } from './redis/keys.ts'
-export type { RedisLimiterOptions } from './redis/redis-limiter.ts'
 export { withRateLimit } from './with-rate-limit.ts'

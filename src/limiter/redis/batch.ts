@@ -11,8 +11,8 @@ import { LimiterUnavailable } from '../errors.ts'
 import { scripts } from '../scripts.ts'
 import type { Answer } from '../store.ts'
 import type { Run } from './client.ts'
+import { notNumbers, notOurs, planOf, refusedOf, usesOf } from './format.ts'
 import type { Slot } from './keys.ts'
-import { notNumbers, notOurs, planOf, refusedOf, usesOf } from './values.ts'
 
 interface Waiting {
   readonly slot: Slot

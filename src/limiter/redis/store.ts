@@ -1,20 +1,18 @@
-/** The limiter over Redis. One script call decides by the clock of Redis, for any number of processes. */
+/** The store in Redis. One script call decides by the clock of Redis, for any number of processes. */
 import { randomUUID } from 'node:crypto'
 import { createBatcher } from '../../base/batcher.ts'
 import { createUntilAnswered } from '../../base/until-answered.ts'
-import { createEngine, type EngineOptions, wholeClock } from '../engine.ts'
 import { InvalidOption } from '../errors.ts'
-import type { Limiter } from '../limiter.ts'
 import { scripts } from '../scripts.ts'
 import type { Answer, Check, Found, IsMeant, Store } from '../store.ts'
 import { createBatch } from './batch.ts'
 import { createRun, type LimiterRedis } from './client.ts'
 import { askSlots, byPart, type SlotCalls } from './cluster.ts'
+import { firstByte, usesOf } from './format.ts'
 import { createKeys, type Slot, type SubjectKey } from './keys.ts'
 import { createRefusals } from './refusals.ts'
-import { firstByte, usesOf } from './values.ts'
 
-export interface RedisLimiterOptions extends EngineOptions {
+export interface RedisStoreOptions {
   readonly redis: LimiterRedis
   /** Default `postern:`. */
   readonly keyPrefix?: string | undefined
@@ -27,10 +25,8 @@ export interface RedisLimiterOptions extends EngineOptions {
    * after this time. Default 1,000; 0: never.
    */
   readonly rememberRefusalsMs?: number | undefined
-  /** The name of this process in rules with `scope: per-client`. Default: random. */
-  readonly clientId?: string | undefined
-  /** A limiter that answers while Redis does not, instead of `LimiterUnavailable`. Its counts are separate. */
-  readonly whenUnavailable?: Limiter | undefined
+  /** How long a request id is remembered. Default 5 minutes. */
+  readonly rememberRequestsMs?: number | undefined
   /** Replaces the clock of Redis in tests. It must not be behind that clock, because keys expire by it. */
   readonly clock?: (() => number) | undefined
 }
@@ -38,15 +34,7 @@ export interface RedisLimiterOptions extends EngineOptions {
 const ofAll: IsMeant = () => true
 const maxSlotsPerCall = 128
 
-export function createRedisLimiter(options: RedisLimiterOptions): Limiter {
-  checkOptions(options)
-  const clock = options.clock && wholeClock(options.clock)
-  const store = createRedisStore(options, clock)
-  return createEngine(options, store, options.clientId ?? randomUUID()).limiter
-}
-
-/** Throws `InvalidOption`. */
-function checkOptions({ redis, deadlineMs = 250, whenUnavailable, policies }: RedisLimiterOptions) {
+function checkOptions({ redis, deadlineMs = 250 }: RedisStoreOptions): void {
   if (typeof redis?.callBuffer !== 'function') {
     throw new InvalidOption('redis', 'must be an ioredis Redis or Cluster')
   }
@@ -59,14 +47,12 @@ function checkOptions({ redis, deadlineMs = 250, whenUnavailable, policies }: Re
       `must be 1 or more, and less than 2^31, not ${deadlineMs}`,
     )
   }
-  for (const name of whenUnavailable ? Object.keys(policies) : []) {
-    if (hasPolicy(whenUnavailable, name)) continue
-    throw new InvalidOption('whenUnavailable', `must be a limiter with the policy ${name}`)
-  }
 }
 
-function createRedisStore(options: RedisLimiterOptions, clock?: () => number): Store {
-  const { redis, deadlineMs = 250, rememberRequestsMs = 300_000 } = options
+/** Throws `InvalidOption`. */
+export function createRedisStore(options: RedisStoreOptions): Store {
+  checkOptions(options)
+  const { redis, deadlineMs = 250, rememberRequestsMs = 300_000, clock } = options
   const run = createRun(redis, deadlineMs, clock)
   const now = clock ?? (() => performance.now())
   const { keyPrefix = 'postern:', subjectKey = '' } = options
@@ -193,13 +179,5 @@ function createRedisStore(options: RedisLimiterOptions, clock?: () => number): S
 
     forgetRefusals: () => refusals.forgetAll(),
     close: () => unanswered.close(),
-  }
-}
-
-function hasPolicy(limiter: Limiter | undefined, name: string): boolean {
-  try {
-    return limiter?.windows(name) !== undefined
-  } catch {
-    return false
   }
 }
