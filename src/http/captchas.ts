@@ -4,7 +4,7 @@ import { defaultScene } from '../base/default-scene.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
 import type { Caller } from '../rules/quota.ts'
-import { acceptedAnswer, acceptedNotice, idempotencyKeyOf } from './notices.ts'
+import { acceptedNotice, answerSend } from './accepted.ts'
 import { defineRoute, type Route } from './route.ts'
 import {
   channel,
@@ -146,10 +146,7 @@ export function captchaRoutes(deps: {
         'locked',
       ],
       isSend: true,
-      async run(request) {
-        const asked = { ...request.body, idempotencyKey: idempotencyKeyOf(request) }
-        return acceptedAnswer(request, await sendCaptcha(asked, request.caller))
-      },
+      run: (request) => answerSend(request, sendCaptcha),
     }),
 
     defineRoute({

@@ -3,13 +3,11 @@ import { z } from 'zod'
 import { duration } from '../base/durations.ts'
 import { Problem } from '../base/problems.ts'
 import { codeEnds } from '../notice/code-end.ts'
-import type { SendOutcome } from '../notice/message.ts'
 import type { SendNotice } from '../notice/send.ts'
 import { attemptOutcomes, noticeKinds, noticeStates } from '../notice/states.ts'
+import { acceptedNotice, answerSend } from './accepted.ts'
 import { type NoticeReads, searchNoticesBody } from './notice-reads.ts'
-import { invalid } from './problem.ts'
-import type { RouteResult } from './respond.ts'
-import { defineRoute, type Route, type RouteRequest } from './route.ts'
+import { defineRoute, type Route } from './route.ts'
 import { channel, id, ip, locale, params, recipient, scene, template, time } from './schemas.ts'
 
 export const sendNoticeBody = z
@@ -34,18 +32,6 @@ export const sendNoticeBody = z
       { channel: 'email', to: 'ada@example.com', template: 'welcome', params: { name: 'Ada' } },
     ],
   })
-
-export const acceptedNotice = z
-  .object({
-    id,
-    channel,
-    to: z.string().meta({ description: 'Masked.', examples: ['+8613****8000'] }),
-    template,
-    state: z.literal('pending'),
-    expiresAt: time,
-    resendAt: time.meta({ description: 'From then on the limits admit the same request again.' }),
-  })
-  .meta({ id: 'AcceptedNotice' })
 
 export const noticeView = z
   .object({
@@ -110,10 +96,7 @@ export function noticeRoutes(deps: {
       answers: { 202: { description: 'Accepted: it will be sent.', schema: acceptedNotice } },
       problems: ['invalid_recipient', 'destination_not_allowed', 'limited', 'locked'],
       isSend: true,
-      async run(request) {
-        const asked = { ...request.body, idempotencyKey: idempotencyKeyOf(request) }
-        return acceptedAnswer(request, await sendNotice(asked, request.caller))
-      },
+      run: (request) => answerSend(request, sendNotice),
     }),
 
     defineRoute({
@@ -146,21 +129,4 @@ export function noticeRoutes(deps: {
       }),
     }),
   ]
-}
-
-export function idempotencyKeyOf({ headers }: Pick<RouteRequest, 'headers'>): string | undefined {
-  const key = headers['idempotency-key'] as string | undefined
-  if (key === undefined || /^[\x21-\x7e]{1,255}$/.test(key)) return key
-  throw invalid('Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
-}
-
-export function acceptedAnswer(
-  { basePath, body, note }: RouteRequest<{ template: string }>,
-  sent: SendOutcome,
-): RouteResult {
-  if (sent.outcome !== 'accepted') return sent
-  const { outcome: _, ...accepted } = sent
-  const { id, channel } = accepted
-  note({ noticeId: id, channel, template: body.template })
-  return { status: 202, headers: { location: `${basePath}/v1/notices/${id}` }, body: accepted }
 }
