@@ -1,6 +1,6 @@
 /** The part that differs between kinds of challenges. All share the rules of who may answer, when and how often. */
 import type { Challenge } from 'altcha-lib'
-import type { Caller } from '../rules/quota.ts'
+import type { Caller } from '../rules/caller.ts'
 
 /** The owner of a challenge: an answer for one owner opens nothing for another. Keys of servers have no origins. */
 export type ChallengeOwner = Pick<Caller, 'app' | 'keyId' | 'origins'>

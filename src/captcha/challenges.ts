@@ -9,7 +9,7 @@ import { Overloaded } from '../base/problems.ts'
 import { createOnce } from '../base/redis-once.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createTurns } from '../base/turns.ts'
-import type { Caller } from '../rules/quota.ts'
+import type { Caller } from '../rules/caller.ts'
 import {
   type ChallengeRequired,
   type InvalidRequest,

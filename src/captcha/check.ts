@@ -11,8 +11,9 @@ import type { Channel } from '../base/channel.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
-import type { CheckLimits } from '../rules/check-limits.ts'
-import { type Caller, type Origin, originOf, type Refusal } from '../rules/quota.ts'
+import { type Caller, type Origin, originOf } from '../rules/caller.ts'
+import type { GuessLimits } from '../rules/guess-limits.ts'
+import type { Refusal } from '../rules/quota.ts'
 import { invalidRequest, limitedBy, type Refused } from '../rules/refused.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
 import type { Challenges } from './challenges.ts'
@@ -60,7 +61,7 @@ type Checked =
 export function createCheckCaptcha(deps: {
   normaliseRecipient: NormaliseRecipient
   challenges: Pick<Challenges, 'enter' | 'refuse'>
-  limits: CheckLimits
+  limits: GuessLimits
   codes: CodeStore
   code: { length: number; own: boolean }
   passes: Pick<Passes, 'issue'>
@@ -143,14 +144,14 @@ export function createCheckCaptcha(deps: {
     try {
       compared = await codes.guess(guess, guess.code, guess.id)
     } catch (error) {
-      counted.giveBack()
+      limits.giveBack(counted)
       throw error
     }
     // The code ended after the look-up, so nothing was compared.
-    if (compared.result === 'gone') counted.giveBack()
-    if (compared.result === 'passed') counted.forgive(compared.noticeId, compared.onPass)
+    if (compared.result === 'gone') limits.giveBack(counted)
+    if (compared.result === 'passed') limits.forgive(counted, compared.noticeId, compared.onPass)
     if (compared.result !== 'mismatch') return compared
-    const { waitMs, refusal } = await counted.holdNext()
+    const { waitMs, refusal } = await limits.holdNext(counted)
     if (refusal) announceLock(guess, refusal)
     return waitMs > 0 ? { ...compared, lockedForMs: waitMs } : compared
   }

@@ -19,9 +19,10 @@ import type { OncePerKey } from '../notice/once-per-key.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { CanReach } from '../recipient/can-reach.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
-import type { CheckLimits } from '../rules/check-limits.ts'
+import { type Caller, type Origin, originOf } from '../rules/caller.ts'
+import type { GuessLimits } from '../rules/guess-limits.ts'
 import { pagePolicy } from '../rules/policies.ts'
-import { type Caller, type Fields, type Origin, originOf, type Quota } from '../rules/quota.ts'
+import type { Fields, Quota } from '../rules/quota.ts'
 import { invalidRequest, limitedBy } from '../rules/refused.ts'
 import type { Challenges } from './challenges.ts'
 import type { CodeStore } from './code-store.ts'
@@ -57,7 +58,7 @@ export function createSendCaptcha(deps: {
   oncePerKey: OncePerKey
   challenges: Pick<Challenges, 'enter' | 'refuse'>
   quota: Quota
-  checkLimits: Pick<CheckLimits, 'waitMsOf' | 'refundOf'>
+  guessLimits: Pick<GuessLimits, 'waitMsOf' | 'refundOf'>
   codes: CodeStore
   createNotice: CreateNotice
   store: Pick<NoticeStore, 'adopt'>
@@ -67,7 +68,7 @@ export function createSendCaptcha(deps: {
   /** PostgreSQL's time. */
   nowMs: () => number
 }) {
-  const { readMessage, oncePerKey, challenges, quota, checkLimits, codes } = deps
+  const { readMessage, oncePerKey, challenges, quota, guessLimits, codes } = deps
   const { createNotice, store, code, testRecipients, canReach, nowMs } = deps
   const validityIn = createValidityText(code.ttlMs)
 
@@ -141,7 +142,7 @@ export function createSendCaptcha(deps: {
       isTaken = true
       const lock = lockOf(notice, origin)
       if (!(await canReach(notice))) return { outcome: 'invalid_recipient' }
-      const refund = checkLimits.refundOf(policy, fields)
+      const refund = guessLimits.refundOf(policy, fields)
       created = await makeCode(notice, params, given, refund, answerBy)
       const resendAtMs = created.createdAt.getTime() + decision.nextInMs
       return acceptedOf(created, given, resendAtMs, await lock)
@@ -184,7 +185,7 @@ export function createSendCaptcha(deps: {
 
   /** A lock of checks does not refuse a send, but the answer reports it. Left out if Redis gives no answer. */
   async function lockOf(notice: PreparedCaptcha, origin: Origin) {
-    const waitMs = await checkLimits.waitMsOf(notice, origin).catch(() => 0)
+    const waitMs = await guessLimits.waitMsOf(notice, origin).catch(() => 0)
     return waitMs > 0 ? { lockedForMs: waitMs } : {}
   }
 

@@ -6,8 +6,8 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import type { Channel } from '../base/channel.ts'
 import { isObject } from '../base/json.ts'
-import { problemsOfPolicies } from '../rules/check-policies.ts'
 import type { PageRules } from '../rules/policies.ts'
+import { problemsOfPolicies } from '../rules/policy-problems.ts'
 import type { FileProblem } from './located-yaml.ts'
 import {
   codeLength,

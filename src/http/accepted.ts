@@ -1,7 +1,7 @@
 /** The answer to a send, of a notice or a code. */
 import { z } from 'zod'
 import type { SendOutcome } from '../notice/message.ts'
-import type { Caller } from '../rules/quota.ts'
+import type { Caller } from '../rules/caller.ts'
 import { invalid } from './problem.ts'
 import type { RouteResult } from './respond.ts'
 import type { RouteRequest } from './route.ts'

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { defaultScene } from '../base/default-scene.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
-import type { Caller } from '../rules/quota.ts'
+import type { Caller } from '../rules/caller.ts'
 import { acceptedNotice, answerSend } from './accepted.ts'
 import { defineRoute, type Route } from './route.ts'
 import {

@@ -1,7 +1,7 @@
 /** One list of routes makes the handlers, the 405 answers and the OpenAPI document, so these always agree. */
 import type { ZodType } from 'zod'
 import type { ProblemCode } from '../base/problems.ts'
-import type { Caller } from '../rules/quota.ts'
+import type { Caller } from '../rules/caller.ts'
 import type { RouteResult } from './respond.ts'
 
 /** The facts about an API key that routes need. */

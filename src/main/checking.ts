@@ -10,7 +10,7 @@ export async function composeChecking(shared: Shared, requests: Requests) {
   const { closers, metrics, secrets } = shared
   const { database, redis, keyPrefix } = shared.servers
   const { events, wantedEvents, codes, notices } = shared.stores
-  const { normaliseRecipient, testRecipients, challenges, checkLimits, recorder } = requests
+  const { normaliseRecipient, testRecipients, challenges, guessLimits, recorder } = requests
   const { nowMs } = database
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs })
   closers.onClose(() => passes.close())
@@ -23,7 +23,7 @@ export async function composeChecking(shared: Shared, requests: Requests) {
   closers.onClose(() => captchaEvents.close())
   const checkCaptcha = createCheckCaptcha({
     ...{ normaliseRecipient, testRecipients, challenges, codes },
-    limits: checkLimits,
+    limits: guessLimits,
     code: shared.config.file.code,
     passes,
     metrics,

@@ -3,7 +3,7 @@ import { createChallengeKind, createChallenges } from '../captcha/challenges.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
 import { createRefusals } from '../recipient/refusals.ts'
 import { createTestRecipients, warnOfTestRecipients } from '../recipient/test-recipients.ts'
-import { createCheckLimits } from '../rules/check-limits.ts'
+import { createGuessLimits } from '../rules/guess-limits.ts'
 import { createPriceOf } from '../rules/price-of.ts'
 import { createQuota, type OnDecided } from '../rules/quota.ts'
 import { createRecorder } from '../support/recorder.ts'
@@ -56,7 +56,7 @@ export function composeRequests(shared: Shared, onDecided?: OnDecided) {
     normaliseRecipient: createRecipientNormaliser(recipients, isTestRecipient, isRefused),
     recorder,
     quota,
-    checkLimits: createCheckLimits({ quota, limiter, policies }),
+    guessLimits: createGuessLimits({ quota, limiter, policies }),
     challenges,
   }
 }

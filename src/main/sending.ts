@@ -45,7 +45,7 @@ export function composeSending(shared: Shared, requests: Requests) {
     sendCaptcha: createSendCaptcha({
       ...sending,
       challenges: requests.challenges,
-      checkLimits: requests.checkLimits,
+      guessLimits: requests.guessLimits,
       codes,
       code: { ...file.code, ttlMs: file.code.ttl },
       testRecipients: requests.testRecipients,

@@ -11,7 +11,7 @@ import { canonicalRecord } from '../base/canonical.ts'
 import { orLate } from '../base/deadline.ts'
 import { createTurns } from '../base/turns.ts'
 import { Overloaded, Unavailable } from '../base/unavailable.ts'
-import type { Caller } from '../rules/quota.ts'
+import type { Caller } from '../rules/caller.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Accepted, SendAsked, SendOutcome } from './message.ts'
 

@@ -3,7 +3,8 @@
  * row can't be made, the uses are given back.
  */
 import type { CanReach } from '../recipient/can-reach.ts'
-import { type Caller, type Fields, originOf, type Quota } from '../rules/quota.ts'
+import { type Caller, originOf } from '../rules/caller.ts'
+import type { Fields, Quota } from '../rules/quota.ts'
 import { invalidRequest, limitedBy } from '../rules/refused.ts'
 import type { CreatedNotice, CreateNotice, Params, PreparedNotice } from './create.ts'
 import {

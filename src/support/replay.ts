@@ -14,7 +14,7 @@ import {
   parsePolicies,
   type RawPolicies,
 } from '../limiter/index.ts'
-import { afterPass } from '../rules/check-limits.ts'
+import { afterPass } from '../rules/guess-limits.ts'
 import type { DecidedRecord, DecisionRecord, RecordedRefusal } from './record.ts'
 
 /** The rule that refused a request or required a challenge; undefined if the request was admitted. */

@@ -10,9 +10,10 @@ import {
   type RawPolicies,
   type Refusal,
 } from '../../src/limiter/index.ts'
-import { createCheckLimits } from '../../src/rules/check-limits.ts'
+import type { Origin } from '../../src/rules/caller.ts'
+import { createGuessLimits } from '../../src/rules/guess-limits.ts'
 import { withPageRules } from '../../src/rules/policies.ts'
-import { createQuota, type Origin } from '../../src/rules/quota.ts'
+import { createQuota } from '../../src/rules/quota.ts'
 import { noTestRecipients } from '../tools/no-test-recipients.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -89,7 +90,7 @@ async function openRoom(
     ...noTestRecipients,
     onDecided: ({ policy }) => decided.push(policy),
   })
-  const limits = createCheckLimits({ quota, limiter, policies: () => parsed.policies })
+  const limits = createGuessLimits({ quota, limiter, policies: () => parsed.policies })
   let country = ''
   const checkCaptcha = createCheckCaptcha({
     normaliseRecipient: (_, to) => ({ kind: 'ok', to, country }),

@@ -10,8 +10,9 @@ import type { Accepted, SendOutcome } from '../../src/notice/message.ts'
 import type { OncePerKey } from '../../src/notice/once-per-key.ts'
 import { createSendNotice } from '../../src/notice/send.ts'
 import type { NoticeStore } from '../../src/notice/store.ts'
-import { createCheckLimits } from '../../src/rules/check-limits.ts'
-import { createQuota, type Origin } from '../../src/rules/quota.ts'
+import type { Origin } from '../../src/rules/caller.ts'
+import { createGuessLimits } from '../../src/rules/guess-limits.ts'
+import { createQuota } from '../../src/rules/quota.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -67,8 +68,8 @@ async function openRoom(
   const policies = () => checkedPolicies({ captcha: rules })
   const canReach = async () => isReached
   const waits = { ms: 0 }
-  const checkLimits = {
-    ...createCheckLimits({ quota, limiter, policies }),
+  const guessLimits = {
+    ...createGuessLimits({ quota, limiter, policies }),
     waitMsOf: async () => {
       if (waits.ms < 0) throw new Error('away')
       return waits.ms
@@ -111,7 +112,7 @@ async function openRoom(
     testRecipients: { codeOf: (_, to) => (to === testRecipient ? '004242' : undefined) },
     codes,
     code,
-    checkLimits,
+    guessLimits,
   })
   const sendNotice = createSendNotice({ ...deps, ttlMs: 86_400_000 })
   function askedBy({ id, app, origin, ...asked }: Request) {

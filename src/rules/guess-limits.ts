@@ -3,8 +3,9 @@
  * reports current locks of checks.
  */
 import type { Admission, Limiter, Policies, Refusal, Rule } from '../limiter/index.ts'
+import type { Origin } from './caller.ts'
 import { pageCheckPolicy, pageGuessPolicy } from './policies.ts'
-import type { Fields, LimitFacts, Origin, Quota } from './quota.ts'
+import type { Fields, LimitFacts, Quota } from './quota.ts'
 
 /** The uses that a send took from rules with `refund: passed`. Stored with the code until it passes. */
 interface Refund {
@@ -14,24 +15,15 @@ interface Refund {
 
 /** A guess that the rules have admitted and counted. */
 export interface CountedGuess {
-  /** Undoes the count, now or when Redis answers again. */
-  giveBack(): void
-  /**
-   * After a right code: gives back and clears uses as `afterPass` decides, and gives back the uses of the send (`onPass`
-   * from `refundOf`). The answer does not wait for it, because the person's next request comes later.
-   */
-  forgive(noticeId: string, onPass: string | undefined): void
-  /**
-   * Milliseconds until another guess is compared, after a wrong guess. 0 if a guess may follow, or if Redis gives no
-   * answer. If the guess reached the limit of a lock-out, the lock begins now and not at the next guess. So the answer
-   * can report the wait at once.
-   */
-  holdNext(): Promise<{ waitMs: number; refusal?: Refusal | undefined }>
+  policy: string
+  fields: Fields
+  requestId: string
+  admission: Admission
 }
 
-export type CheckLimits = ReturnType<typeof createCheckLimits>
+export type GuessLimits = ReturnType<typeof createGuessLimits>
 
-export function createCheckLimits(deps: {
+export function createGuessLimits(deps: {
   quota: Quota
   limiter: Limiter
   policies: () => Policies
@@ -44,7 +36,7 @@ export function createCheckLimits(deps: {
     return { policy, fields: quota.checkFieldsOf(owner, origin) }
   }
 
-  async function forgive(policy: string, fields: Fields, requestId: string): Promise<void> {
+  async function clear({ policy, fields, requestId }: CountedGuess): Promise<void> {
     const { cleared, givenBack } = afterPass(policies()[policy] ?? [])
     if (givenBack.length > 0) quota.release(policy, fields, requestId, givenBack)
     await Promise.all(cleared.map((rule) => limiter.reset(policy, fields, rule)))
@@ -53,20 +45,6 @@ export function createCheckLimits(deps: {
   async function refund(onPass: string, noticeId: string): Promise<void> {
     const { policy, fields } = JSON.parse(onPass) as Refund
     await limiter.refund(policy, fields, noticeId)
-  }
-
-  async function holdAfter(
-    policy: string,
-    fields: Fields,
-    { remaining, nextInMs }: Admission,
-  ): Promise<{ waitMs: number; refusal?: Refusal | undefined }> {
-    if (nextInMs === 0) return { waitMs: 0 }
-    const lockouts = (policies()[policy] ?? [])
-      .filter(({ kind, mode }) => kind === 'lockout' && mode === 'enforce')
-      .map(({ name }) => name)
-    const isFull = remaining.some(({ rule, left }) => left === 0 && lockouts.includes(rule))
-    const refusal = isFull ? await quota.findRefusal(policy, fields, true, true) : undefined
-    return { waitMs: refusal?.retryAfterMs ?? (isFull ? 0 : nextInMs), refusal }
   }
 
   return {
@@ -80,14 +58,41 @@ export function createCheckLimits(deps: {
       const { policy, fields } = guessOf(owner, origin)
       const decision = await quota.acquire(policy, fields, requestId, isHuman)
       if (!decision.admitted) return { refusal: decision }
-      return {
-        giveBack: () => quota.release(policy, fields, requestId),
-        forgive(noticeId, onPass) {
-          forgive(policy, fields, requestId).catch(() => {})
-          if (onPass) refund(onPass, noticeId).catch(() => {})
-        },
-        holdNext: () => holdAfter(policy, fields, decision).catch(() => ({ waitMs: 0 })),
-      }
+      return { policy, fields, requestId, admission: decision }
+    },
+
+    /** Undoes the count, now or when Redis answers again. */
+    giveBack: ({ policy, fields, requestId }: CountedGuess): void =>
+      quota.release(policy, fields, requestId),
+
+    /**
+     * After a right code: gives back and clears uses as `afterPass` decides, and gives back the uses of the send
+     * (`onPass` from `refundOf`). The answer does not wait for it, because the person's next request comes later.
+     */
+    forgive(counted: CountedGuess, noticeId: string, onPass: string | undefined): void {
+      clear(counted).catch(() => {})
+      if (onPass) refund(onPass, noticeId).catch(() => {})
+    },
+
+    /**
+     * Milliseconds until another guess is compared, after a wrong guess. 0 if a guess may follow, or if Redis gives no
+     * answer. If the guess reached the limit of a lock-out, the lock begins now and not at the next guess. So the
+     * answer can report the wait at once.
+     */
+    async holdNext({
+      policy,
+      fields,
+      admission: { remaining, nextInMs },
+    }: CountedGuess): Promise<{ waitMs: number; refusal?: Refusal | undefined }> {
+      if (nextInMs === 0) return { waitMs: 0 }
+      const lockouts = (policies()[policy] ?? [])
+        .filter(({ kind, mode }) => kind === 'lockout' && mode === 'enforce')
+        .map(({ name }) => name)
+      const isFull = remaining.some(({ rule, left }) => left === 0 && lockouts.includes(rule))
+      const refusal = isFull
+        ? await quota.findRefusal(policy, fields, true, true).catch(() => undefined)
+        : undefined
+      return { waitMs: refusal?.retryAfterMs ?? (isFull ? 0 : nextInMs), refusal }
     },
 
     /** A text that is stored with a code, for `refund` when it passes. Undefined if no rule of the policy refunds. */
@@ -125,8 +130,8 @@ export function createCheckLimits(deps: {
 }
 
 /**
- * The effects of a right code on the rules that its check has used, as two lists of their names. Every check is counted before the code is compared. After a right code, rules
- * that count wrong guesses take that use back.
+ * The effects of a right code on the rules that its check has used, as two lists of their names. Every check is counted
+ * before the code is compared. After a right code, rules that count wrong guesses take that use back.
  *
  * `givenBack`: rules that lose the use of this check. These are lock-outs, rules in mode challenge and rules with
  * `refund: passed`. A rule in mode challenge is a budget of guesses; an owner who signs in often must not use it up.
