@@ -43,8 +43,8 @@ export interface Postern extends PosternCalls {
 const optionNames = ['environment', 'policy', 'keyPrefix', 'providerKinds', 'plugins']
 
 /**
- * Resolves when the plugins are loaded and Redis is connected, or after 2 s if Redis does not answer. Throws an Error that lists every
- * problem of the settings, or names the plugin that can not be used.
+ * Resolves when the plugins are loaded and Redis is connected, or after 2 s if Redis does not answer. Throws an Error
+ * that lists every problem of the settings, or names the plugin that can not be used.
  */
 export async function createPostern(options: PosternOptions = {}): Promise<Postern> {
   const unknown = Object.keys(options).find((name) => !optionNames.includes(name))
