@@ -39,34 +39,37 @@ export function startDeliveryWorker(deps: {
     }
     const isUrgent = !job.opts.priority
     active++
-    const verdicts = await Promise.all(ids.map((id) => deliverInTurn(id, isUrgent)))
+    const waits = await Promise.all(ids.map((id) => deliverInTurn(id, isUrgent)))
     active--
     lastProgressMs = performance.now()
     if (active === 0) onIdle()
-    const [first] = verdicts
-    if (ids.length === 1 && first?.done === false) {
-      await job.moveToDelayed(Date.now() + Math.ceil(first.againInMs), token)
+    const [waitMs] = waits
+    if (ids.length === 1 && waitMs !== undefined) {
+      await job.moveToDelayed(Date.now() + waitMs, token)
       throw new DelayedError()
     }
     const kind = isUrgent ? 'captcha' : 'notice'
-    await Promise.all(
-      verdicts.map(async (verdict, at) => {
-        const id = ids[at] as string
-        if (!verdict.done) await producer.add({ id, channel, kind, delayMs: verdict.againInMs })
-      }),
-    ).catch((error) => log.enqueueFailed(ids.length, error))
+    const adding = ids.map(async (id, at) => {
+      const delayMs = waits[at]
+      if (delayMs !== undefined) await producer.add({ id, channel, kind, delayMs })
+    })
+    await Promise.all(adding).catch((error) => log.enqueueFailed(ids.length, error))
   }
 
-  /** Never rejects. While the worker stops, the notices that have no place go back on the queue. */
-  async function deliverInTurn(id: string, isUrgent: boolean): Promise<Verdict> {
+  /**
+   * Whole milliseconds until the notice comes back; undefined if it has ended. Never rejects. While the worker stops,
+   * notices without a place come back at once.
+   */
+  async function deliverInTurn(id: string, isUrgent: boolean): Promise<number | undefined> {
     const wish = { isUrgent, weight: 1, withinMs: Number.POSITIVE_INFINITY, isPatient: true }
     const place = await places.take(wish)
-    if (!place.granted) return { done: false, againInMs: 0 }
+    if (!place.granted) return 0
     try {
-      return await deliver(id)
+      const verdict = await deliver(id)
+      return verdict.done ? undefined : Math.ceil(verdict.againInMs)
     } catch (error) {
       log.jobFailed(id, error)
-      return { done: false, againInMs: againAfterFaultMs * (0.5 + Math.random()) }
+      return Math.ceil(againAfterFaultMs * (0.5 + Math.random()))
     } finally {
       place.leave()
     }
