@@ -2,13 +2,8 @@
  * The pause before the next try. It doubles from `firstMs` with every try, up to `longestMs`. Half of the pause is
  * random, so that a server that is back does not get all tries at once.
  */
-export function backoffMs(
-  tries: number,
-  firstMs: number,
-  longestMs: number,
-  random: () => number = Math.random,
-): number {
+export function backoffMs(tries: number, firstMs: number, longestMs: number): number {
   const doublings = Math.min(Math.max(0, tries - 1), 20)
   const fullMs = Math.min(firstMs * 2 ** doublings, longestMs)
-  return (fullMs / 2) * (1 + random())
+  return (fullMs / 2) * (1 + Math.random())
 }

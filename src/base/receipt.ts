@@ -1,18 +1,22 @@
+import { z } from 'zod'
+
 /**
  * A receipt is a provider's later report on a message it had accepted. A provider kind reads it, the API accepts it,
  * and `src/notice/receipts.ts` moves the notice. All three share these types.
  */
-export interface Receipt {
+export type Receipt = z.infer<typeof receipt>
+
+const receipt = z.object({
   /** The provider's message id, as `accepted` gave it. At least one of the two ids is present. */
-  readonly messageId?: string | undefined
+  messageId: z.string().optional(),
   /** Postern's notice id, if the provider returns it. */
-  readonly noticeId?: string | undefined
-  readonly outcome: 'delivered' | 'failed'
+  noticeId: z.string().optional(),
+  outcome: z.enum(['delivered', 'failed']),
   /** Milliseconds since 1970, by the provider's clock. */
-  readonly at?: number | undefined
+  at: z.number().optional(),
   /** The provider's reason code; never a recipient or a text. */
-  readonly detail?: string | undefined
-}
+  detail: z.string().optional(),
+})
 
 /**
  * Reads the POST requests of one provider about earlier messages. Any stranger can call that address, so a reader limits
@@ -39,16 +43,20 @@ export interface ReceiptRequest extends ReceiptHead {
   readonly rawBody: Buffer
 }
 
-export type ParsedReceipts =
-  | {
-      readonly ok: true
-      /** Empty if the reported state is not final. */
-      readonly receipts: readonly Receipt[]
-      /** The answer after which this provider does not send the same receipts again. */
-      readonly reply: {
-        readonly status: number
-        readonly contentType: string
-        readonly body: string
-      }
-    }
-  | { readonly ok: false; readonly reason: 'forged' | 'malformed' }
+export type ParsedReceipts = z.infer<typeof parsedReceipts>
+
+/** Checked, because a reply that can't be written would leave the provider without an answer. */
+export const parsedReceipts = z.discriminatedUnion('ok', [
+  z.object({ ok: z.literal(false), reason: z.enum(['forged', 'malformed']) }),
+  z.object({
+    ok: z.literal(true),
+    /** Empty if the reported state is not final. */
+    receipts: z.array(receipt).readonly(),
+    /** The answer after which this provider does not send the same receipts again. */
+    reply: z.object({
+      status: z.int().min(200).max(599),
+      contentType: z.string().regex(/^[\x20-\x7e]+$/),
+      body: z.string(),
+    }),
+  }),
+])

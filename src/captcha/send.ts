@@ -17,7 +17,7 @@ import {
 } from '../notice/message.ts'
 import type { OncePerKey } from '../notice/once-per-key.ts'
 import type { NoticeStore } from '../notice/store.ts'
-import type { CanReach } from '../recipient/can-reach.ts'
+import type { CanReach } from '../recipient/mail-domains.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import { type Caller, type Origin, originOf } from '../rules/caller.ts'
 import type { GuessLimits } from '../rules/guess-limits.ts'

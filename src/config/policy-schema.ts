@@ -6,15 +6,7 @@ import { eventTypes } from '../base/event-types.ts'
 import { numberTypes } from '../base/number-types.ts'
 import { isUsableSecret } from '../crypto/standard-webhooks.ts'
 
-export interface ProviderEntry {
-  readonly kind: string
-  /** Limit on calls by all workers together. */
-  readonly pace?: string | undefined
-  /** The provider's limits per recipient. */
-  readonly quotas?: readonly string[] | undefined
-  /** The other members of its section, which the provider kind checks. */
-  readonly settings: Readonly<Record<string, unknown>>
-}
+export type ProviderEntry = z.infer<typeof providerEntry>
 
 const country = z.string().regex(/^[A-Z]{2}$/, 'must be a country code of two capitals, e.g. CN')
 
@@ -60,9 +52,12 @@ const eventReceiver = z.strictObject({
 export const providerEntry = z
   .looseObject({
     kind: z.string(),
+    /** Limit on calls by all workers together. */
     pace: z.string().optional(),
+    /** The provider's limits per recipient. */
     quotas: oneOrMany.optional(),
   })
+  // The provider kind checks the other members of its section.
   .transform(({ kind, pace, quotas, ...settings }) => ({ kind, pace, quotas, settings }))
 
 const providers = z.record(

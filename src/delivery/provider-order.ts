@@ -54,25 +54,24 @@ export function findRoute(
 export function createProviderOrder<Provider extends { channels: readonly string[] }>(
   routes: Routes,
   providers: ReadonlyMap<string, Provider>,
-  random: () => number = Math.random,
 ) {
   return function providersFor(notice: Routable): Provider[] {
     // The country of a number is expensive to find, so it is found only if a route needs it.
     const needsCountry = routes[notice.channel].some(({ match }) => match.country)
     const country = needsCountry ? countryOf(notice) : ''
     const rule = findRoute(routes, { ...notice, country })
-    return inOrder(rule?.use ?? [], random).flatMap((name) => {
+    return inOrder(rule?.use ?? []).flatMap((name) => {
       const provider = providers.get(name)
       return provider?.channels.includes(notice.channel) ? [provider] : []
     })
   }
 }
 
-function inOrder(uses: readonly Use[], random: () => number): string[] {
+function inOrder(uses: readonly Use[]): string[] {
   const order: string[] = []
   let left = uses
   while (left.length > 0) {
-    const drawn = draw(left, random)
+    const drawn = draw(left)
     order.push(drawn.provider)
     left = left.filter((use) => use !== drawn)
   }
@@ -80,9 +79,9 @@ function inOrder(uses: readonly Use[], random: () => number): string[] {
 }
 
 /** Draws one provider by weight. If no provider has a weight, returns the first. */
-function draw(uses: readonly Use[], random: () => number): Use {
+function draw(uses: readonly Use[]): Use {
   const total = uses.reduce((sum, { weight = 0 }) => sum + weight, 0)
-  let mark = random() * total
+  let mark = Math.random() * total
   const drawn = uses.find(({ weight = 0 }) => {
     mark -= weight
     return mark < 0

@@ -6,7 +6,7 @@ import { createIdempotency } from '../notice/idempotency.ts'
 import { createReadMessage } from '../notice/message.ts'
 import { createOncePerKey } from '../notice/once-per-key.ts'
 import { createSendNotice } from '../notice/send.ts'
-import { openCanReach } from '../recipient/can-reach.ts'
+import { openCanReach } from '../recipient/mail-domains.ts'
 import type { Requests } from './requests.ts'
 import type { Shared } from './shared.ts'
 

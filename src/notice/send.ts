@@ -2,7 +2,7 @@
  * Sends a notice: first the limits, so that a refusal costs nothing, then the row, whose commit is the promise. If the
  * row can't be made, the uses are given back.
  */
-import type { CanReach } from '../recipient/can-reach.ts'
+import type { CanReach } from '../recipient/mail-domains.ts'
 import { type Caller, originOf } from '../rules/caller.ts'
 import type { Fields, Quota } from '../rules/quota.ts'
 import { invalidRequest, limitedBy } from '../rules/refused.ts'

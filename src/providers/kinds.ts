@@ -4,7 +4,7 @@
  */
 import { type ZodType, z } from 'zod'
 import { channels } from '../base/channel.ts'
-import type { ReceiptReader } from '../base/receipt.ts'
+import { parsedReceipts, type ReceiptReader } from '../base/receipt.ts'
 import { aliyun } from './aliyun/index.ts'
 import { aliyunPnvs } from './aliyun-pnvs/index.ts'
 import type { Provider } from './provider.ts'
@@ -84,7 +84,7 @@ export function createReceiptReader(
       parse: (request) =>
         ofKind(name, kind, () => {
           const parsed = reader.parse(request)
-          const problem = problemOf(parsedShape, parsed)
+          const problem = problemOf(parsedReceipts, parsed)
           if (problem) throw new Error(`parse returned no receipts: ${problem}`)
           return parsed
         }),
@@ -135,28 +135,6 @@ const providerShape = z.object({
   query: aFunction.optional(),
   close: aFunction,
 })
-
-/** Checked, because a reply that can't be written would leave the provider without an answer. */
-const parsedShape = z.discriminatedUnion('ok', [
-  z.object({ ok: z.literal(false), reason: z.enum(['forged', 'malformed']) }),
-  z.object({
-    ok: z.literal(true),
-    receipts: z.array(
-      z.object({
-        messageId: z.string().optional(),
-        noticeId: z.string().optional(),
-        outcome: z.enum(['delivered', 'failed']),
-        at: z.number().optional(),
-        detail: z.string().optional(),
-      }),
-    ),
-    reply: z.object({
-      status: z.int().min(200).max(599),
-      contentType: z.string().regex(/^[\x20-\x7e]+$/),
-      body: z.string(),
-    }),
-  }),
-])
 
 const readerShape = z.object({
   maxBodyBytes: z.int().min(1),

@@ -43,21 +43,23 @@ export async function examineMailDomain(
 
 const subjectOf = (domain: string) => about(`mail from ${domain}`)
 
+const noAnswer = (domain: string, what: string) =>
+  subjectOf(domain).warning(`DNS gave no answer ${what}`, 'check the DNS resolver')
+
 async function examineMx(resolver: DnsResolver, domain: string): Promise<Finding> {
-  const { ok, warning, error } = subjectOf(domain)
+  const { ok, error } = subjectOf(domain)
   const answer = await findMailServers(resolver, domain)
   if (answer === 'takes_mail') return ok('accepts mail')
-  if (answer === 'uncertain')
-    return warning('DNS gave no answer about its mail servers', 'check the DNS resolver')
+  if (answer === 'uncertain') return noAnswer(domain, 'about its mail servers')
   const message =
     'accepts no mail (null MX, or neither MX nor address), so many receivers refuse its mails'
   return error(message, 'publish an MX for it')
 }
 
 async function examineSpf(resolver: DnsResolver, domain: string): Promise<Finding> {
-  const { ok, warning, error } = subjectOf(domain)
+  const { ok, error } = subjectOf(domain)
   const texts = await textsOf(resolver, domain)
-  if (!texts) return warning('DNS gave no answer about its SPF record', 'check the DNS resolver')
+  if (!texts) return noAnswer(domain, 'about its SPF record')
   const [record, ...others] = texts.filter((text) => /^v=spf1(\s|$)/i.test(text))
   if (record === undefined) return error('no SPF record', 'publish one, e.g. v=spf1 include:… -all')
   if (others.length > 0)
@@ -90,7 +92,7 @@ async function examineDkimKey(
   const { ok, warning, error } = subjectOf(domain)
   const name = `${signer.selector}._domainkey.${signer.domain}`
   const texts = await textsOf(resolver, name)
-  if (!texts) return warning(`DNS gave no answer for ${name}`, 'check the DNS resolver')
+  if (!texts) return noAnswer(domain, `for ${name}`)
   const [record, ...others] = texts.map(tagsOf).filter((tags) => tags.has('p'))
   const advice = adviceFor(signer)
   if (record === undefined) return error(`no DKIM key at ${name}`, advice)
@@ -128,7 +130,7 @@ function isPublished(privateKey: KeyObject, published: string): boolean {
 
 function examineDmarc(domain: string, dmarc: Dmarc | undefined): Finding {
   const { ok, warning, error } = subjectOf(domain)
-  if (!dmarc) return warning('DNS gave no answer about its DMARC record', 'check the DNS resolver')
+  if (!dmarc) return noAnswer(domain, 'about its DMARC record')
   if (!dmarc.record) {
     return error(
       'no DMARC record: large mail providers refuse bulk mail without one',
@@ -156,13 +158,11 @@ async function examineAlignment(
   signer: Signer,
   dmarc: Dmarc | undefined,
 ): Promise<Finding> {
-  const { ok, warning, error } = subjectOf(domain)
+  const { ok, error } = subjectOf(domain)
   if (signer.domain === domain) return ok('DKIM aligns with this domain')
   const isStrict = dmarc?.record?.tags.get('adkim')?.toLowerCase() === 's'
   const other = await findDmarc(resolver, signer.domain)
-  if (!dmarc || !other) {
-    return warning(`DNS gave no answer about DMARC of ${signer.domain}`, 'check the DNS resolver')
-  }
+  if (!dmarc || !other) return noAnswer(domain, `about DMARC of ${signer.domain}`)
   return !isStrict && other.organisation === dmarc.organisation
     ? ok(`DKIM of ${signer.domain} aligns with it, because both belong to ${dmarc.organisation}`)
     : error(

@@ -8,7 +8,9 @@
 import dns from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { createBoundedMap } from '../base/bounded-map.ts'
+import type { Channel } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
+import { domainOf } from './normalise-recipient.ts'
 
 /** DNS's answer for a domain: accepts mail, accepts none, or unclear. */
 export type DomainAnswer = 'takes_mail' | 'takes_none' | 'uncertain'
@@ -17,6 +19,23 @@ const keptMs: Record<DomainAnswer, number> = {
   takes_mail: 3_600_000,
   takes_none: 300_000,
   uncertain: 30_000,
+}
+
+/** May query DNS, so call it after the limits. Never throws. */
+export type CanReach = (message: { app: string; channel: Channel; to: string }) => Promise<boolean>
+
+/** Without `checkMx` no domain is looked up, and every recipient counts as reachable. */
+export function openCanReach(
+  { checkMx }: { checkMx: boolean },
+  isTestRecipient: (channel: Channel, to: string) => boolean,
+): { canReach: CanReach; close(): void } {
+  if (!checkMx) return { canReach: async () => true, close: () => {} }
+  const { takesMail, close } = createMailDomains()
+  return {
+    canReach: async ({ app, channel, to }) =>
+      channel === 'sms' || isTestRecipient(channel, to) || takesMail(app, domainOf(to)),
+    close,
+  }
 }
 
 export function createMailDomains(

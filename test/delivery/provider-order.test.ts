@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createProviderOrder, type RouteRule } from '../../src/delivery/provider-order.ts'
 
 const both = ['sms', 'email']
@@ -8,8 +8,8 @@ const providers = new Map(
     .concat([['mail', { name: 'mail', channels: ['email'] }]]),
 )
 
-function namesOf(rules: RouteRule[], notice: object = {}, random?: () => number): string[] {
-  const providersFor = createProviderOrder({ sms: rules, email: [] }, providers, random)
+function namesOf(rules: RouteRule[], notice: object = {}): string[] {
+  const providersFor = createProviderOrder({ sms: rules, email: [] }, providers)
   const asked = { channel: 'sms', recipient: '+8613800138000', template: 'captcha', app: 'shop' }
   return providersFor({ ...asked, ...notice } as Parameters<typeof providersFor>[0]).map(
     ({ name }) => name,
@@ -60,10 +60,10 @@ describe('weights', () => {
     const counts = { a: 0, b: 0, c: 0 }
     let step = 0
     // Evenly spread draws make exact shares.
-    const random = () => (step++ % 400) / 400 + 0.00125
+    vi.spyOn(Math, 'random').mockImplementation(() => (step++ % 400) / 400 + 0.00125)
     for (let index = 0; index < 400; index++) {
       step = index
-      const order = namesOf(weighted, {}, random)
+      const order = namesOf(weighted)
       expect(order).toHaveLength(3)
       expect(order.at(-1)).toBe('c')
       counts[order[0] as keyof typeof counts]++

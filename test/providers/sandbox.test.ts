@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { Unavailable } from '../../src/base/problems.ts'
 import type { Receipt } from '../../src/base/receipt.ts'
@@ -182,8 +182,11 @@ describe('sandbox', () => {
     expect(findFault(faults, '+15005550001')?.delay).toBe(1_000)
     expect(findFault(faults, 'ada@slow.test')?.delay).toBe(1_000)
     expect(findFault(faults, '+15005550002')?.result).toBe('rejected')
-    expect(findFault(faults, '+447700900123', () => 0.4)?.result).toBe('unavailable')
-    expect(findFault(faults, '+447700900123', () => 0.5)).toBeUndefined()
+    const random = vi.spyOn(Math, 'random').mockReturnValue(0.4)
+    expect(findFault(faults, '+447700900123')?.result).toBe('unavailable')
+    random.mockReturnValue(0.5)
+    expect(findFault(faults, '+447700900123')).toBeUndefined()
+    random.mockRestore()
   })
 
   it.each([

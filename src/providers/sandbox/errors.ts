@@ -1,15 +1,11 @@
 import type { FaultRule } from './settings.ts'
 
 /** The fault for this recipient: the fault of the first rule that fits. */
-export function findFault(
-  rules: readonly FaultRule[],
-  to: string,
-  random: () => number = Math.random,
-): FaultRule | undefined {
+export function findFault(rules: readonly FaultRule[], to: string): FaultRule | undefined {
   return rules.find(
     (rule) =>
       (rule.to === undefined || rule.to.some((pattern) => fits(pattern, to))) &&
-      (rule.share === 1 || random() < rule.share),
+      (rule.share === 1 || Math.random() < rule.share),
   )
 }
 

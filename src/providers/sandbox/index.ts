@@ -30,12 +30,12 @@ function createSandbox(name: string, settings: SandboxSettings, deps: SandboxDep
   const closing = new AbortController()
   const timers = new Set<NodeJS.Timeout>()
 
-  async function keep(message: Message): Promise<string | undefined> {
+  const keep = async (message: Message): Promise<string | undefined> => {
     const { noticeId, channel, to, subject, text, html } = message
     const id = newId(clock())
     try {
       const sent = { provider: name, sentAt: new Date(clock()).toISOString() }
-      await outbox?.append({ id, noticeId, channel, to, subject, text, html, ...sent })
+      await outbox.append({ id, noticeId, channel, to, subject, text, html, ...sent })
       return id
     } catch {
       return undefined
@@ -43,7 +43,7 @@ function createSandbox(name: string, settings: SandboxSettings, deps: SandboxDep
   }
 
   /** If the outbox does not answer before the hand-over, the provider counts as switched off. */
-  const isSwitchedOff = async () => (await outbox?.isOff(name).catch(() => true)) ?? false
+  const isSwitchedOff = () => outbox.isOff(name).catch(() => true)
 
   function sendReceipts(messageId: string, noticeId: string, plan: ReceiptSettings): void {
     const { outcome, delay, copies } = plan
@@ -90,9 +90,9 @@ function createSandbox(name: string, settings: SandboxSettings, deps: SandboxDep
       : accepted(messageId)
   }
 
-  async function query({ noticeId }: SentMessage): Promise<SendResult> {
+  const query = async ({ noticeId }: SentMessage): Promise<SendResult> => {
     try {
-      const item = await outbox?.find(noticeId)
+      const item = await outbox.find(noticeId)
       return item ? accepted(item.id) : { kind: 'unavailable', detail: 'not in the outbox' }
     } catch {
       return { kind: 'unknown', detail: 'no answer from the outbox' }
