@@ -4,7 +4,10 @@
  * AbortSignal.any and AbortSignal.timeout leave their timers and followers to the garbage collector. At thousands of
  * sends a second they pile up. Here `clear` removes everything at once.
  */
-export function startDeadline(outer: AbortSignal, timeoutMs: number) {
+export function startDeadline(
+  outer: AbortSignal,
+  timeoutMs: number,
+): { readonly signal: AbortSignal; clear(): void } {
   const controller = new AbortController()
   const end = () => controller.abort()
   const timer = setTimeout(end, timeoutMs)
@@ -12,7 +15,7 @@ export function startDeadline(outer: AbortSignal, timeoutMs: number) {
   if (outer.aborted) end()
   return {
     signal: controller.signal,
-    clear(): void {
+    clear() {
       clearTimeout(timer)
       outer.removeEventListener('abort', end)
     },

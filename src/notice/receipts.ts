@@ -78,7 +78,9 @@ export function createReceipts(
     },
 
     /** The provider that sent a notice, found by an early receipt. */
-    async find(noticeId: string): Promise<Pick<Row, 'provider' | 'messageId'> | undefined> {
+    async find(
+      noticeId: string,
+    ): Promise<{ provider: string; messageId: string | null } | undefined> {
       const [row] = await database.query<Row>('receipt-find', findSql, [noticeId])
       return row
     },

@@ -84,7 +84,8 @@ export const partsOf = (page: Page) => ({
 })
 
 /** The message of the field. */
-export const said = (page: Page) => expect.poll(() => partsOf(page).message.textContent())
+export const said = (page: Page): ReturnType<typeof expect.poll<string | null>> =>
+  expect.poll(() => partsOf(page).message.textContent())
 
 /** Records every answer of the service to one kind of request. */
 export const answerWith =
