@@ -1,5 +1,6 @@
 /** Rules for a new API key and for its replacement: names, kinds, origins and times. */
 import { formatDuration, parseDurationMs } from '../base/durations.ts'
+import { appName } from '../base/names.ts'
 import { everyApp, type NewKey } from './key-store.ts'
 import { type KeyKind, keyKinds } from './key-token.ts'
 import { type ParsedOrigins, parseOrigins } from './origins.ts'
@@ -29,7 +30,7 @@ const maxOverlapMs = 90 * dayMs
 export function readKeyWish({ kind = 'secret', ...wish }: KeyWish): ReadWish {
   const refused = (problem: string): ReadWish => ({ ok: false, problem })
   const name = wish.name ?? wish.app ?? 'default'
-  const misnamed = [name, wish.app ?? name].find((text) => !/^[a-z0-9][a-z0-9_-]{0,31}$/.test(text))
+  const misnamed = [name, wish.app ?? name].find((text) => !appName.safeParse(text).success)
   if (misnamed !== undefined) {
     return refused(
       `"${misnamed}" is not a valid name of a key or an app. A name has 1 to 32 of a-z, 0-9, _ and -, and begins with a letter or digit.`,

@@ -2,16 +2,8 @@
  * A façade answers other people's clients by the calls in process. It is a plugin that this package brings, and uses
  * nothing of Postern but these calls.
  */
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { Plugin } from '../http/plugins.ts'
-
-/** Names in the settings, in the form that the calls in process accept. */
-export const appName = z
-  .string()
-  .regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'must be a short lower-case name')
-export const sceneName = z
-  .string()
-  .regex(/^[a-z][a-z0-9_-]{0,31}$/, 'must be a short lower-case name')
 
 export interface Facade<Settings = unknown> {
   /** The schema of its section under `compat` in the policy file. */

@@ -3,6 +3,7 @@ import { domainToASCII } from 'node:url'
 import { z } from 'zod'
 import { duration } from '../base/durations.ts'
 import { eventTypes } from '../base/event-types.ts'
+import { shortName } from '../base/names.ts'
 import { numberTypes } from '../base/number-types.ts'
 import { isUsableSecret } from '../crypto/standard-webhooks.ts'
 
@@ -60,10 +61,7 @@ export const providerEntry = z
   // The provider kind checks the other members of its section.
   .transform(({ kind, pace, quotas, ...settings }) => ({ kind, pace, quotas, settings }))
 
-const providers = z.record(
-  z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'must be a short lower-case name'),
-  providerEntry,
-)
+const providers = z.record(shortName, providerEntry)
 
 export const templatesFolder = z.string().default('./templates')
 

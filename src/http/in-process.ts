@@ -5,6 +5,7 @@
 import type { Request } from 'express'
 import { z } from 'zod'
 import { isObject } from '../base/json.ts'
+import { appName } from '../base/names.ts'
 import { Problem, Unavailable } from '../base/problems.ts'
 import type { CancelCaptcha, CancelOutcome, FindCaptcha } from '../captcha/cancel.ts'
 import type { CheckCaptcha, CheckOutcome } from '../captcha/check.ts'
@@ -33,7 +34,6 @@ import type { Key } from './route.ts'
 import { id, plainText, scene } from './schemas.ts'
 import type { UnderWay } from './under-way.ts'
 
-const app = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, 'must be a short lower-case name')
 const idempotencyKey = z
   .string()
   .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters')
@@ -45,17 +45,17 @@ const keyId = plainText(64).min(1).optional()
 /** Calls in process never get a challenge. */
 const captchaInput = sendCaptchaBody
   .omit({ challenge: true })
-  .extend({ app, keyId, idempotencyKey, policy: z.string().optional() })
+  .extend({ app: appName, keyId, idempotencyKey, policy: z.string().optional() })
 const checkInput = checkCaptchaBody
   .omit({ challenge: true })
   // The check itself decides about the form of the code. A code of another form is only hashed.
-  .extend({ app, keyId, code: z.string().max(320), anyForm: z.boolean().optional() })
+  .extend({ app: appName, keyId, code: z.string().max(320), anyForm: z.boolean().optional() })
 /** Without a recipient, the id names the code. A scene excludes ids of other scenes. */
 const checkByIdInput = checkInput
   .omit({ channel: true, to: true })
   .extend({ id, scene: scene.optional() })
-const noticeInput = sendNoticeBody.extend({ app, keyId, idempotencyKey })
-const findInput = z.strictObject({ app, id })
+const noticeInput = sendNoticeBody.extend({ app: appName, keyId, idempotencyKey })
+const findInput = z.strictObject({ app: appName, id })
 const cancelInput = findInput.extend({ isPassed: z.boolean().default(false) })
 
 /** `outcome` is `accepted`, `passed` or the error code that HTTP would answer, with the members of that answer. */
@@ -192,11 +192,14 @@ export function createCalls(deps: {
       const notice = await reads.findNotice(app, id)
       return notice ? { outcome: 'found', notice } : { outcome: 'not_found' }
     }),
-    searchNotices: inProcess(searchNoticesBody.extend({ app }), async (asked, { app }) => ({
-      outcome: 'found',
-      ...(await reads.searchNotices(app, asked)),
-    })),
-    countNotices: inProcess(countNoticesBody.extend({ app }), async (asked, { app }) => ({
+    searchNotices: inProcess(
+      searchNoticesBody.extend({ app: appName }),
+      async (asked, { app }) => ({
+        outcome: 'found',
+        ...(await reads.searchNotices(app, asked)),
+      }),
+    ),
+    countNotices: inProcess(countNoticesBody.extend({ app: appName }), async (asked, { app }) => ({
       outcome: 'found',
       ...(await reads.countNotices(app, asked)),
     })),

@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { channels } from '../base/channel.ts'
 import { limitableAddress } from '../base/limitable-address.ts'
+import { shortName } from '../base/names.ts'
 import { textProblem } from '../base/text-problem.ts'
 
 /** Text that is safe in a database, a subject line and a log. */
@@ -28,7 +29,6 @@ export const recipient = plainText(320)
     examples: ['+8613800138000', 'ada@example.com'],
   })
 
-const name = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'must be a short lower-case name')
 /** Any spelling. An unknown language is no reason to withhold a code. */
 export const locale = z.string().meta({
   description:
@@ -41,11 +41,11 @@ export const id = plainText(64)
     description: 'The id of the notice.',
     examples: ['01a1fdac-16f8-75c6-b2de-26f19df3a927'],
   })
-export const scene = name.meta({
+export const scene = shortName.meta({
   description: 'The purpose of the code. A code for one scene never passes another.',
   examples: ['signup'],
 })
-export const template = name.meta({
+export const template = shortName.meta({
   description: 'A folder of the templates.',
   examples: ['captcha'],
 })

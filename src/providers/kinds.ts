@@ -4,6 +4,7 @@
  */
 import { type ZodType, z } from 'zod'
 import { channels } from '../base/channel.ts'
+import { shortName } from '../base/names.ts'
 import { parsedReceipts, type ReceiptReader } from '../base/receipt.ts'
 import { aliyun } from './aliyun/index.ts'
 import { aliyunPnvs } from './aliyun-pnvs/index.ts'
@@ -118,7 +119,7 @@ const aFunction = z.custom(isFunction, 'must be a function')
 const channelList = z.array(z.enum(channels)).min(1)
 
 const kindShape = z.object({
-  kind: z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, 'must be a short lower-case name'),
+  kind: shortName,
   channels: channelList,
   settings: z.custom((value) => isFunction((value as ZodType)?.safeParse), 'must be a zod schema'),
   settingsIn: aFunction.optional(),

@@ -11,9 +11,10 @@ import { z } from 'zod'
 import { defaultScene } from '../../base/default-scene.ts'
 import { parseJson } from '../../base/json.ts'
 import { limitableAddress } from '../../base/limitable-address.ts'
+import { appName, shortName } from '../../base/names.ts'
 import { Problem } from '../../base/problems.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
-import { appName, defineFacade, sceneName } from '../facade.ts'
+import { defineFacade } from '../facade.ts'
 import type { CodeToSend, HookKind, HookMessage, HookRequest } from './hook-kind.ts'
 import { logto } from './logto.ts'
 import { problemOf, refusalIn200 } from './refusals.ts'
@@ -31,7 +32,7 @@ const hook = z
     kind: z.enum(Object.keys(kinds) as [string, ...string[]]),
     secret: z.string(),
     app: appName,
-    scene: sceneName.default(defaultScene),
+    scene: shortName.default(defaultScene),
   })
   .check(({ value: { kind, secret }, issues }) => {
     const message = kinds[kind]?.findMistake(secret)

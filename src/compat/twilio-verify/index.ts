@@ -8,9 +8,10 @@ import { isIP } from 'node:net'
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
 import { z } from 'zod'
 import { defaultScene } from '../../base/default-scene.ts'
+import { appName, shortName } from '../../base/names.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
 import { type Answer, answerUnreadable, write } from '../answer.ts'
-import { appName, defineFacade, sceneName } from '../facade.ts'
+import { defineFacade } from '../facade.ts'
 import type { Asked, Services } from './asked.ts'
 import { createAttempts } from './attempts.ts'
 import { fault } from './faults.ts'
@@ -20,7 +21,7 @@ const settings = z.strictObject({
   services: z
     .record(
       z.string().regex(/^VA[0-9a-fA-F]{32}$/, 'must be VA and 32 hex digits'),
-      z.strictObject({ app: appName, scene: sceneName.default(defaultScene) }),
+      z.strictObject({ app: appName, scene: shortName.default(defaultScene) }),
     )
     .refine((services) => {
       const places = Object.values(services).map(({ app, scene }) => `${app} ${scene}`)
