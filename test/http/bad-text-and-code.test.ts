@@ -126,17 +126,6 @@ describe('duplicate', () => {
     expect((await send({ name: '8', order: 'x' })).status).toBe(202)
   })
 
-  test('a variable the template does not use makes no other content of it: 400, nothing used', async () => {
-    const to = newPhone()
-    for (let salt = 0; salt < 7; salt++) {
-      const body = { channel: 'sms', to, template: 'welcome', params: { name: 'Ada', salt } }
-      const reply = await expectRefused(postern, badRequest, () =>
-        postern.post('/v1/notices', body),
-      )
-      expect(reply.body.errors[0].path).toBe('params.salt')
-    }
-  })
-
   test('a variable that only another variant uses is taken, and makes no other content either', async () => {
     const to = newPhone()
     const send = (day: string, locale: string) =>

@@ -141,15 +141,6 @@ describe('number', () => {
       await expectFieldRefused(path, acquire(permits), 'permits')
     }
   })
-
-  test('what the sandbox lists has 1 to 1,000 items', async () => {
-    for (const limit of ['1', '1000']) {
-      expect((await postern.get(`/sandbox/messages?limit=${limit}`)).status).toBe(200)
-    }
-    for (const limit of ['0', '1001', '1.5', 'x']) {
-      expect((await postern.get(`/sandbox/messages?limit=${limit}`)).status).toBe(400)
-    }
-  })
 })
 
 describe('time', () => {
@@ -178,9 +169,12 @@ describe('time', () => {
     expect(Date.parse(view.expiresAt) - Date.parse(view.createdAt)).toBe(90_000)
   })
 
-  test.each(['0', '0s', '-5m', '5', '5 minutes', 'five', ''])('ttl %j is invalid', async (ttl) => {
-    await expectFieldRefused('/v1/notices', welcome('Ada', { ttl }), 'ttl')
-  })
+  test.each(['0', '0s', '-5m', '1.5h', '5', '5 minutes', 'five', ''])(
+    'ttl %j is invalid',
+    async (ttl) => {
+      await expectFieldRefused('/v1/notices', welcome('Ada', { ttl }), 'ttl')
+    },
+  )
 })
 
 describe('values in a body', () => {
@@ -195,37 +189,6 @@ describe('values in a body', () => {
       const reply = await post('/v1/notices', JSON.stringify(welcome()), { headers })
       expect({ type, status: reply.status }).toEqual({ type, status: 202 })
     }
-    for (const [name, value] of [
-      ['content-type', 'application/json; charset=utf-16'],
-      ['content-type', 'application/jsonp'],
-      ['content-encoding', 'br'],
-    ] as const) {
-      const headers = { [name]: value }
-      const reply = await post('/v1/notices', JSON.stringify(welcome()), { headers })
-      expect({ value, status: reply.status }).toEqual({ value, status: 415 })
-    }
-  })
-
-  test.each(['code', 'minutes', 'validity'])(
-    'a captcha’s own variable %s is Postern’s to set',
-    async (name) => {
-      const body = { channel: 'sms', to: newPhone(), params: { [name]: '1234' } }
-      await expectFieldRefused('/v1/captchas', body, `params.${name}`)
-    },
-  )
-
-  test('a captcha’s template contains the code', async () => {
-    const body = { channel: 'sms', to: newPhone(), template: 'welcome', params: { name: 'Ada' } }
-    await expectFieldRefused('/v1/captchas', body, 'template')
-    await expectFieldRefused('/v1/captchas', { ...body, template: 'nothing' }, 'template')
-  })
-
-  test('a code has as many digits as are sent', async () => {
-    const body = { channel: 'sms', to: newPhone() }
-    for (const code of ['12345', '123456']) {
-      await expectFieldRefused('/v1/captchas/check', { ...body, code }, 'code')
-    }
-    expect((await post('/v1/captchas/check', { ...body, code: '1234' })).status).toBe(410)
   })
 
   test('of a wide body 20 problems are listed', async () => {
@@ -262,8 +225,14 @@ describe('path', () => {
         'x-request-id',
       )
     for (const id of ['a'.repeat(8), 'Z-_9'.repeat(16)]) expect(await idOf(id)).toBe(id)
-    for (const id of ['a'.repeat(7), 'a'.repeat(65), 'a.b.c.d.e']) {
-      expect(await idOf(id)).not.toBe(id)
+    for (const id of [
+      'a'.repeat(7),
+      'a'.repeat(65),
+      'a.b.c.d.e',
+      'with space in it',
+      '{"a":1}---',
+    ]) {
+      expect(await idOf(id)).toMatch(/^[0-9a-f-]{36}$/)
     }
     expect(await idOf('x')).not.toBe(await idOf('x'))
   })

@@ -100,19 +100,6 @@ describe('problemOf', () => {
     expect(body).not.toHaveProperty('window')
   })
 
-  test('a number without a country: the detail says what to add, in the language asked for', () => {
-    const problem = problemOf({ outcome: 'invalid_recipient', because: 'no_country' })
-    expect(problemAnswer(problem, 'en').body).toMatchObject({
-      code: 'invalid_recipient',
-      detail: expect.stringContaining('+8613800138000'),
-    })
-    expect(problemAnswer(problem, 'zh').body).toMatchObject({
-      detail: expect.stringContaining('国家/地区代码'),
-    })
-    const other = problemAnswer(problemOf({ outcome: 'invalid_recipient' }), 'en')
-    expect(other.body).toMatchObject({ detail: problems.invalid_recipient.en })
-  })
-
   test('any other outcome: its code, with its members as they are', () => {
     const { code, members } = problemOf({ outcome: 'destination_not_allowed', reason: 'mail' })
     expect([code, members]).toEqual(['destination_not_allowed', { reason: 'mail' }])

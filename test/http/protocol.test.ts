@@ -85,8 +85,6 @@ describe('API key', () => {
     ['missing', undefined],
     ['wrong', 'Bearer psk_wrong'],
     ['empty', 'Bearer '],
-    ['of another scheme', `Basic ${Buffer.from(`x:${postern.key}`).toString('base64')}`],
-    ['without a scheme', postern.key],
     ['with a space behind', `Bearer ${postern.key} x`],
     ['cut', `Bearer ${postern.key.slice(0, -1)}`],
     ['twice', `Bearer ${postern.key}, Bearer ${postern.key}`],
@@ -201,6 +199,7 @@ describe('caller address', () => {
     expect(await sendFrom(proxied, '203.0.113.2')).toBe(202)
     expect(await sendFrom(proxied, '2001:db8::1')).toBe(202)
     expect(await sendFrom(proxied, '2001:db8:0:0:ffff::9')).toBe(429)
+    expect(await sendFrom(proxied, '2001:db8:0:1::1')).toBe(202)
     // If the proxy names words and no address, the caller is the connected address.
     expect(await sendFrom(proxied, 'unknown')).toBe(202)
     expect(await sendFrom(proxied, '_hidden7')).toBe(429)
@@ -462,15 +461,6 @@ describe('on the wire', () => {
 })
 
 describe('every answer', () => {
-  test('carries a request id, and the caller’s own where it is a plain one', async () => {
-    const own = await postern.get('/nothing', { headers: { 'x-request-id': 'order-4711-retry' } })
-    expect(own.headers.get('x-request-id')).toBe('order-4711-retry')
-    for (const odd of ['short', 'x'.repeat(65), 'with space in it', '{"a":1}-------']) {
-      const reply = await postern.get('/nothing', { headers: { 'x-request-id': odd } })
-      expect(reply.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
-    }
-  })
-
   test('is never cached or sniffed, and does not name its server', async () => {
     for (const path of ['/openapi.json', '/nothing', '/v1/notices/x']) {
       const { headers } = await postern.get(path)

@@ -4,6 +4,7 @@ import { readEmailAddress } from '../../src/recipient/email-address.ts'
 
 test.each([
   ['lower case on both sides', 'Ann.B@Acme.TEST', 'ann.b@acme.test'],
+  ['a mailbox of one digit, below a domain of digits', '1@2.3.test', '1@2.3.test'],
   [
     'a domain in Unicode, also decomposed, becomes ASCII',
     'ann@bu\u0308cher.test',
