@@ -9,7 +9,6 @@ import { fileURLToPath } from 'node:url'
 import type { RequestHandler } from 'express'
 import { brandedStyle, logo } from '../base/brand.ts'
 import { createFixedAnswer } from '../base/fixed-answer.ts'
-import type { AssetPaths } from './frame.ts'
 
 const read = (path: string) => readFileSync(fileURLToPath(new URL(path, import.meta.url)), 'utf8')
 
@@ -20,14 +19,8 @@ const readFiles = () => ({
   'postern.svg': logo,
 })
 
-export interface Assets {
-  paths: AssetPaths
-  /** Answers `/assets/{version}/{file}`. */
-  answer: RequestHandler
-}
-
 /** Reads all files once. Throws when a file is missing. */
-export function createAssets(): Assets {
+export function createAssets() {
   const contents = Object.entries(readFiles())
   const hash = createHash('sha256').update(JSON.stringify(contents))
   const version = hash.digest('hex').slice(0, 12)
@@ -40,13 +33,14 @@ export function createAssets(): Assets {
       script: pathOf('console.js'),
       picture: pathOf('postern.svg'),
     },
-    answer(request, response, next) {
+    /** Answers `/assets/{version}/{file}`. */
+    answer: ((request, response, next) => {
       const { version: asked, file } = request.params
       const name = String(file)
       const send = asked === version ? files.get(name) : undefined
       if (!send) return next()
       response.set('cache-control', 'public, max-age=31536000, immutable').type(extname(name))
       return send(request, response)
-    },
+    }) satisfies RequestHandler,
   }
 }

@@ -30,15 +30,13 @@ const refreshMs = 5_000
 /** A notice or event that waits longer is shown as late. */
 export const lateSeconds = 60
 
-export interface DeliveryDeps {
+export function deliveryRoute(deps: {
   deliveryState: DeliveryState
   providers: () => readonly ProviderFacts[]
   /** How much of a provider's pace is used; empty for a provider without pace. */
   paceOf: (provider: string) => Promise<readonly WindowState[]>
   notices: Pick<Browse, 'latestByProvider'>
-}
-
-export function deliveryRoute(deps: DeliveryDeps): ConsoleRoute {
+}): ConsoleRoute {
   return {
     method: 'get',
     path: '/delivery',

@@ -13,7 +13,7 @@ import { wordFor } from './words.ts'
 const perPage = 50
 const refreshMs = 15_000
 
-export interface ListDeps {
+interface ListDeps {
   /** The policies now in force. */
   policies: () => Policies
   keys: { list(): Promise<KeyFacts[]> }

@@ -32,7 +32,7 @@ interface Filter {
   cursor: string | undefined
 }
 
-export interface NoticesDeps {
+interface NoticesDeps {
   notices: Pick<Browse, 'browse'>
   secrets: Pick<Secrets, 'sealText' | 'unsealText'>
   /** Names of all templates. */

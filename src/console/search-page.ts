@@ -12,15 +12,13 @@ import type { ConsoleRoute, View, Visit } from './page.ts'
 import { searchForm } from './search-form.ts'
 import { todayView } from './today-view.ts'
 
-export interface SearchDeps {
+export function searchRoutes(deps: {
   normaliseRecipient: NormaliseRecipient
   sealing: Sealing
   deliveryState: DeliveryState
   lastDay: LastDay
   readTally: ReadTally
-}
-
-export function searchRoutes(deps: SearchDeps): ConsoleRoute[] {
+}): ConsoleRoute[] {
   const { normaliseRecipient, sealing, deliveryState, lastDay, readTally } = deps
 
   async function home(view: View, asked = '', problem?: string) {

@@ -20,7 +20,13 @@ import { masked } from './parts.ts'
 import { storyView } from './story-view.ts'
 import { timeline } from './timeline.ts'
 
-export interface StoryDeps {
+/** The app of `BOOTSTRAP_SECRET_KEY`, used while no key exists. */
+const firstApp = 'default'
+const maxReasonLength = 500
+const refreshMs = 5_000
+const notFound: PageResult = { kind: 'notFound' }
+
+export function storyRoutes(deps: {
   lookUp: LookUp
   reset: Reset
   operations: Operations
@@ -31,15 +37,7 @@ export interface StoryDeps {
   isTestRecipient: TestRecipients['isTestRecipient']
   keys: { apps(): Promise<string[]> }
   sealing: Sealing
-}
-
-/** The app of `BOOTSTRAP_SECRET_KEY`, used while no key exists. */
-const firstApp = 'default'
-const maxReasonLength = 500
-const refreshMs = 5_000
-const notFound: PageResult = { kind: 'notFound' }
-
-export function storyRoutes(deps: StoryDeps): ConsoleRoute[] {
+}): ConsoleRoute[] {
   const { lookUp, reset, operations, findRecorded, notices, secrets, sealing } = deps
 
   /** The apps of the operator. Apps with entries for this recipient come first. */

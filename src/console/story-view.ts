@@ -5,7 +5,17 @@ import type { Diagnosis } from './diagnose.ts'
 import { type Html, html } from './html.ts'
 import type { LookedAt } from './looked-at.ts'
 import type { View } from './page.ts'
-import { badge, csrfField, errorText, icon, masked, type Shape, type Tone, time } from './parts.ts'
+import {
+  badge,
+  csrfField,
+  errorText,
+  icon,
+  masked,
+  numberText,
+  type Shape,
+  type Tone,
+  time,
+} from './parts.ts'
 import { searchForm } from './search-form.ts'
 import { timeline } from './timeline.ts'
 
@@ -99,14 +109,13 @@ const holds = ({ lockedForMs, nextInMs, used, limit }: LimitState) =>
 
 function limitList(view: View, limits: readonly LimitState[]): Html {
   const { story } = view.words
-  const number = (value: number) => value.toLocaleString('en')
   const items = limits.map((state) => {
     const { policy, rule, used, limit, window, lockedForMs, nextInMs } = state
     const held =
       lockedForMs === undefined
         ? badge('wait', 'clock', story.next(nextInMs))
         : badge('bad', 'lock', story.locked(lockedForMs))
-    return html`<li><b>${policy}.${rule}</b> ${number(used)} / ${number(limit)} <span class="quiet">${window}</span> ${holds(state) && held}</li>`
+    return html`<li><b>${policy}.${rule}</b> ${numberText(used)} / ${numberText(limit)} <span class="quiet">${window}</span> ${holds(state) && held}</li>`
   })
   return html`<ul class="limits">${items}</ul>`
 }

@@ -7,20 +7,12 @@ import { constants, setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { endChild } from './server-process.ts'
 
-export interface GuideBuild {
-  /** False when the build has ended, also after a failure. */
-  isUnderWay(): boolean
-  readonly pid: number | undefined
-  stop(): Promise<void>
-}
+export type GuideBuild = ReturnType<typeof startGuideBuild>
 
 const siteBuild = fileURLToPath(new URL('../../site/build.ts', import.meta.url))
 
 /** Does nothing if the site is up to date. `onFailed` gets one line. */
-export function startGuideBuild(
-  onFailed: (line: string) => void,
-  script: string = siteBuild,
-): GuideBuild {
+export function startGuideBuild(onFailed: (line: string) => void, script = siteBuild) {
   // A separate process group, so that Ctrl-C reaches only the demo. Otherwise it would look like a failed build.
   const options = { stdio: 'ignore', detached: true } as const
   const child = spawn(process.execPath, [script, '--if-changed'], options)
@@ -41,9 +33,10 @@ export function startGuideBuild(
     // The process has already ended.
   }
   return {
+    /** False when the build has ended, also after a failure. */
     isUnderWay: () => isUnderWay,
     pid: child.pid,
-    async stop() {
+    async stop(): Promise<void> {
       if (!isUnderWay) return
       isUnderWay = false
       await endChild(child, 'SIGKILL', 0)

@@ -70,16 +70,16 @@ export function createCors(isListed: (origin: string) => Promise<boolean>, takes
       if (await isKnownToList(origin)) allow(origin, response)
     },
 
-    /** The refusal for a page of a surely unlisted origin; undefined for every other caller. Never throws. */
+    /** Like `admitUnknown`, and returns the refusal for a page of a surely unlisted origin. */
     async refuseUnlisted(
       token: string | undefined,
       { headers: { origin } }: Request,
       response: Response,
     ): Promise<Problem | undefined> {
       if (origin === undefined || isNotForPages(token)) return undefined
-      if ((await isKnownToList(origin)) !== false) return undefined
-      allow(origin, response)
-      return new Problem('forbidden', unlisted)
+      const isKnown = await isKnownToList(origin)
+      if (isKnown !== undefined) allow(origin, response)
+      return isKnown === false ? new Problem('forbidden', unlisted) : undefined
     },
   }
 

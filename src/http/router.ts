@@ -76,7 +76,6 @@ export function createRouter(deps: {
       respond(path, request, response, async () => {
         if (pageMethods.length > 0) {
           if (isPreflight(request)) return cors.preflight(request, response, pageMethods)
-          await cors.admitUnknown(tokenOf(request), request, response)
           const refusal = await cors.refuseUnlisted(tokenOf(request), request, response)
           if (refusal) return refusal
         }

@@ -1,8 +1,17 @@
-/** Connects the console with its rooms. It runs at the admin port of API processes; workers serve no people. */
+/** Builds the console. It runs at the admin port of API processes; workers serve no people. */
 import type { RequestListener } from 'node:http'
 import { everyApp } from '../access/key-store.ts'
-import { openConsole } from '../console/open-console.ts'
-import { signInPolicies } from '../console/sign-in.ts'
+import { createConsole } from '../console/console.ts'
+import { deliveryRoute } from '../console/delivery-page.ts'
+import { createDoor } from '../console/door.ts'
+import { createLastDay } from '../console/last-day.ts'
+import { listRoutes } from '../console/list-pages.ts'
+import { createSealing } from '../console/looked-at.ts'
+import { noticesRoute } from '../console/notices-page.ts'
+import { searchRoutes } from '../console/search-page.ts'
+import { createSessions } from '../console/sessions.ts'
+import { createSignIn, signInPolicies } from '../console/sign-in.ts'
+import { storyRoutes } from '../console/story-page.ts'
 import { createDeliveryState } from '../delivery/delivery-state.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
 import type { createApiRouter } from './api-router.ts'
@@ -18,17 +27,15 @@ export function composeConsole(
   const { database, redis, keyPrefix, openRedis } = shared.servers
   const { notices, events, backlog } = shared.stores
   const limiterRedis = openRedis('limiter')
-  const paces = openLimiter(
-    shared,
-    limiterRedis,
-    'pace:',
-    providerPolicies(limits.file().providers),
-  )
+  const pacePolicies = providerPolicies(limits.file().providers)
+  const paces = openLimiter(shared, limiterRedis, 'pace:', pacePolicies)
   const { state, paceOf } = createDeliveryState({ backlog, redis, keyPrefix, paces, ...limits })
-  return openConsole({
+  const ofPages = {
     ...requests,
     ...support,
-    ...{ keys, notices, events, everyApp, secrets, redis, keyPrefix, metrics, log, paceOf },
+    ...{ keys, notices, events, everyApp, secrets, paceOf },
+    sealing: createSealing(secrets),
+    lastDay: createLastDay(notices.countHour),
     policies: limits.policies,
     deliveryState: state,
     templates: config.templates.names,
@@ -38,7 +45,26 @@ export function composeConsole(
         kind,
         pace,
       })),
-    signInLimiter: openLimiter(shared, limiterRedis, 'console:', signInPolicies),
+  }
+  return createConsole({
+    routes: [
+      ...searchRoutes(ofPages),
+      ...storyRoutes(ofPages),
+      noticesRoute(ofPages),
+      deliveryRoute(ofPages),
+      ...listRoutes(ofPages),
+    ],
+    door: createDoor({
+      sessions: createSessions({ redis, keyPrefix }),
+      signIn: createSignIn({
+        limiter: openLimiter(shared, limiterRedis, 'console:', signInPolicies),
+        findKey: keys.find,
+        onTried: (outcome) => metrics.signIns.inc({ outcome }),
+      }),
+      findKeyById: keys.findById,
+      everyApp,
+    }),
     nowMs: database.nowMs,
+    log,
   })
 }

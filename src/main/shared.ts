@@ -4,7 +4,7 @@
  */
 import { type Closers, closeWithinMs, createClosers } from '../base/closers.ts'
 import { eventTypes } from '../base/event-types.ts'
-import { createLog, type Log } from '../base/log.ts'
+import { createLog } from '../base/log.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { flushSpans } from '../base/traces.ts'
@@ -23,21 +23,12 @@ import { createSandboxOutbox } from '../providers/sandbox/outbox.ts'
 import { connectServers, type Servers } from '../storage/servers.ts'
 import { wantedEventTypes } from '../upkeep/event-dispatcher.ts'
 import type { Config } from './load-config.ts'
-import { createLimits, type Limits } from './reloadable-limits.ts'
+import { createLimits } from './reloadable-limits.ts'
 
 /** Prefix of every Redis key. Tests use other values, so that their keys do not collide. */
 export const defaultKeyPrefix = 'postern:'
 
-export interface Shared {
-  readonly config: Config
-  readonly closers: Closers
-  readonly log: Log
-  readonly metrics: Metrics
-  readonly secrets: Secrets
-  readonly servers: Servers
-  readonly stores: Stores
-  readonly limits: Limits
-}
+export type Shared = Readonly<ReturnType<typeof openShared>>
 
 export function openShared(
   config: Config,
@@ -45,7 +36,7 @@ export function openShared(
   keyPrefix: string,
   /** For simulations: replaces the clock of Redis in the limits. */
   clock?: () => number,
-): Shared {
+) {
   const { environment, file } = config
   const closers = createClosers(closeWithinMs + environment.DRAIN_SECONDS * 1_000)
   const metrics = createMetrics({
@@ -81,8 +72,6 @@ export function openLimiter(
   closers.onClose(() => limiter.close())
   return limiter
 }
-
-export type Stores = ReturnType<typeof openStores>
 
 function openStores(
   file: PolicyFile,

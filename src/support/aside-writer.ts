@@ -2,15 +2,6 @@
  * Writes records that no caller waits for, at a bounded cost. Each turn writes at most `maxItems` items, and turns
  * never overlap. Items above that are dropped and counted. A slow or absent server costs one dropped turn.
  */
-export interface AsideWriter<Item> {
-  /** False: there is no room in this turn, and the item is dropped. */
-  add(item: Item): boolean
-  /** Counts an item that is dropped before it is added. */
-  drop(): void
-  /** Writes the waiting items and accepts no more. */
-  close(): Promise<void>
-}
-
 export function createAsideWriter<Item>(options: {
   everyMs: number
   maxItems: number
@@ -19,7 +10,7 @@ export function createAsideWriter<Item>(options: {
   write: (items: readonly Item[]) => Promise<unknown>
   /** Called once per turn that dropped items. */
   onDropped: (items: number) => void
-}): AsideWriter<Item> {
+}) {
   const { everyMs, maxItems, makeRoom, write, onDropped } = options
   let waiting: Item[] = []
   let timer: NodeJS.Timeout | undefined
@@ -55,7 +46,8 @@ export function createAsideWriter<Item>(options: {
   }
 
   return {
-    add(item) {
+    /** False: there is no room in this turn, and the item is dropped. */
+    add(item: Item): boolean {
       const before = waiting.length
       const hasRoom = !isClosed && (before < maxItems || makeRoom(waiting, item))
       if (waiting.length < before) drop(before - waiting.length)
@@ -67,8 +59,10 @@ export function createAsideWriter<Item>(options: {
       schedule()
       return true
     },
-    drop,
-    async close() {
+    /** Counts an item that is dropped before it is added. */
+    drop: () => drop(),
+    /** Writes the waiting items and accepts no more. */
+    async close(): Promise<void> {
       isClosed = true
       clearTimeout(timer)
       await writing
