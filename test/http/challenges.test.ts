@@ -83,46 +83,6 @@ describe('a send from a page that a rule asks of', () => {
     expect(again.body).not.toHaveProperty('rule')
   })
 
-  test('1,000 parallel sends with one solved challenge: one passes, and one message goes out', async () => {
-    const solution = await answer()
-    const phones = Array.from({ length: 1_000 }, newPhone)
-    const statuses = await Promise.all(
-      phones.map(async (to) => {
-        const response = await fetch(`${postern.url}/v1/captchas`, {
-          method: 'POST',
-          headers: { authorization: `Bearer ${pageKey}`, 'content-type': 'application/json' },
-          body: JSON.stringify({ channel: 'sms', to, challenge: solution }),
-        })
-        await response.text()
-        return response.status
-      }),
-    )
-    expect(statuses.filter((status) => status === 202)).toHaveLength(1)
-    expect(statuses.filter((status) => status === 403)).toHaveLength(999)
-    const passed = phones[statuses.indexOf(202)] as string
-    await postern.messageFor(passed)
-    const sent = await postern.messages()
-    expect(sent.filter(({ to }) => phones.includes(to))).toHaveLength(1)
-  })
-
-  test('solved for another key or another app: none passes, nothing is counted, and it stays good for its own', async () => {
-    const otherKey = await publishableKey(postern.database)
-    const otherApp = await publishableKey(postern.database, { app: 'bank' })
-    const to = newPhone()
-    for (const key of [otherKey, otherApp]) {
-      const solution = await answer(key)
-      for (let again = 0; again < 3; again++) {
-        const reply = await send(to, { challenge: solution })
-        expect(reply).toMatchObject({ status: 403, body: { code: 'challenge_required' } })
-      }
-      expect((await send(newPhone(), { challenge: solution }, key)).status).toBe(202)
-    }
-    // Nothing of the limit of two was used.
-    for (let again = 0; again < 2; again++) {
-      expect((await send(to, { challenge: await answer() })).status).toBe(202)
-    }
-  })
-
   test.each([
     ['empty', ''],
     ['no base64', 'not base64!'],

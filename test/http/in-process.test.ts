@@ -267,15 +267,9 @@ describe('provider kinds of a host', () => {
     }
   })
 
-  test('a name that is taken, a kind under another name, a create that returns no provider → an Error that says so', async () => {
+  test('a create that returns no provider → an Error that says so', async () => {
     const acme = acmeThat(() => {})
     const environment = posternEnv({ ...on, policyFile })
-    await expect(
-      createPostern({ environment, providerKinds: { smtp: { ...acme, kind: 'smtp' } } }),
-    ).rejects.toThrow('providerKinds.smtp: there is a provider kind "smtp" already')
-    await expect(createPostern({ environment, providerKinds: { other: acme } })).rejects.toThrow(
-      'providerKinds.other: has the kind "acme"; both names must be the same',
-    )
     const none: ProviderKind<object> = { ...acme, create: async () => ({}) as never } as never
     const postern = await createPostern({ environment, providerKinds: { acme: none } })
     releaseLater(() => postern.close())

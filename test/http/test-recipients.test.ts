@@ -1,6 +1,6 @@
 /** Test recipients through the whole product: a fixed code, and no other effect of a send. */
 import { randomUUID } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { startPostern } from '../tools/postern.ts'
 
 const phone = '+15005550006'
@@ -154,14 +154,4 @@ test('a notice: 202, and nothing is sent', async () => {
   }
   expect(await counted()).toBe(before + 2)
   expect(await postern.messages()).toEqual(messages)
-})
-
-describe('after their last day', () => {
-  test('they are recipients like any other', async () => {
-    const later = await startPostern({
-      roles: { api: true, worker: false },
-      policyFile: { testing: { recipients: [{ to: phone, code: '0042' }], until: '2020-01-01' } },
-    })
-    expect(await later.post('/v1/captchas', sms)).toMatchObject({ status: 422 })
-  })
 })

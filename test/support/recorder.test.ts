@@ -273,14 +273,6 @@ test('Redis away: finding is Unavailable; what can not be written is dropped and
   await expect(history.find(person)).rejects.toBeInstanceOf(Unavailable)
 })
 
-test('what is waiting is written when the process ends', async () => {
-  const { history, openOn } = open()
-  history.checked(person, 'mismatch')
-  await history.close()
-  expect((await openOn([secret]).find(person)).checks).toHaveLength(1)
-  history.checked(person, 'mismatch')
-})
-
 test('a flood of one app leaves room for another, which comes last', async () => {
   const { history, dropped } = open()
   for (let index = 0; index < 200; index++) {

@@ -2,12 +2,10 @@ import { expect, test } from 'vitest'
 import type { RedisClient } from '../../src/base/redis-script.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import type { Decision } from '../../src/limiter/index.ts'
-import { connectRedis } from '../../src/storage/redis.ts'
 import { type DecidedRecord, hashOf, sampleKey } from '../../src/support/record.ts'
 import { readSample } from '../../src/support/recorded.ts'
 import { createRecorder } from '../../src/support/recorder.ts'
 import { createLevels, type SampleLimits } from '../../src/support/sample.ts'
-import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -223,17 +221,6 @@ test('more lines than a page are read once each, in the order of writing, while 
   const ids = (await reading).map((record) => Number(record.kind === 'released' && record.id))
   expect(ids.slice(0, lines)).toEqual(Array.from({ length: lines }, (_, id) => id))
   expect(new Set(ids).size).toBe(ids.length)
-})
-
-test('Redis away: dropped and counted, and nobody hears of it', async () => {
-  const own = await ownRedis()
-  const client = connectRedis(own.url, 'command', () => {})
-  releaseLater(() => client.disconnect())
-  await eventually(() => client.status === 'ready')
-  const { decide, dropped } = open({}, client)
-  await own.stop()
-  decide('+8613800138000')
-  await eventually(() => dropped() === 1)
 })
 
 test('levels: half of the recipients have one or more, a quarter two or more, and another secret has others', () => {
