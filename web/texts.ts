@@ -36,7 +36,7 @@ export const texts = {
     '验证码已发出。由于错误次数过多，请在 {at} 之后输入。',
   ],
   canResend: [
-    'If it does not arrive, you can ask for a new one now.',
+    'If it does not arrive, you can request a new one now.',
     '如未收到，现在可以重新获取。',
   ],
   noCode: [
@@ -50,28 +50,31 @@ export const texts = {
     '正在进行人机验证，请稍候几秒…',
   ],
   challenge: ['Please answer the question below to go on.', '请先完成下方的人机验证。'],
-  challengeFailed: ['That could not be confirmed. Try again.', '人机验证未通过，请重试。'],
+  challengeFailed: [
+    'Could not confirm that you are a person. Try again.',
+    '人机验证未通过，请重试。',
+  ],
   wrong: ['This code is wrong. You have {n} tries left.', '验证码错误，还可再试 {n} 次。'],
   wrongOne: ['This code is wrong. You have one try left.', '验证码错误，还可再试 1 次。'],
   wrongLast: ['This code was wrong, and no try is left.', '验证码错误，已无剩余次数。'],
   gone: ['This code is no longer valid.', '验证码已失效。'],
   expired: ['This code has expired.', '验证码已过期。'],
-  askNew: ['Ask for a new one.', '请重新获取。'],
-  askNewLater: ['You can ask for a new one when the countdown ends.', '请在倒计时结束后重新获取。'],
+  askNew: ['Request a new one.', '请重新获取。'],
+  askNewLater: ['You can request a new one when the countdown ends.', '请在倒计时结束后重新获取。'],
   limited: [
-    'Too many codes were asked for. Try again when the countdown ends.',
+    'Too many codes were requested. Try again when the countdown ends.',
     '获取过于频繁，请在倒计时结束后重试。',
   ],
   limitedOther: [
-    'Too many codes were asked for. Wait for the countdown, or use the other way below.',
+    'Too many codes were requested. Wait for the countdown, or use the other way below.',
     '获取过于频繁，请等待倒计时结束，或改用下方的其他方式。',
   ],
   locked: [
-    'Too many wrong codes. You can ask for a new one at {at}.',
+    'Too many wrong codes. You can request a new one at {at}.',
     '错误次数过多，请在 {at} 之后重新获取验证码。',
   ],
   canType: ['You can type the code now.', '现在可以输入验证码了。'],
-  ready: ['You can ask for a code now.', '现在可以获取验证码了。'],
+  ready: ['You can request a code now.', '现在可以获取验证码了。'],
   smsEmpty: ['Enter your mobile number first.', '请先输入手机号。'],
   emailEmpty: ['Enter your email address first.', '请先输入邮箱地址。'],
   smsNational: [
@@ -79,7 +82,7 @@ export const texts = {
     '无法向该号码发送短信，请写上 + 和国家/地区代码，例如 +86 138 0013 8000。',
   ],
   smsInvalid: [
-    'This is not a mobile number. Check it, with its country code.',
+    'This is not a mobile number. Check the number and its country code.',
     '手机号无效，请检查号码和国家/地区代码。',
   ],
   emailInvalid: [
@@ -111,7 +114,7 @@ export const texts = {
     '此表单不允许在 {origin} 使用，请联系网站管理员。',
   ],
   passExpired: [
-    'That was confirmed too long ago. Ask for a new code.',
+    'The confirmation has expired. Request a new code.',
     '验证已过期，请重新获取验证码。',
   ],
   required: ['Confirm this with a code first.', '请先完成验证码验证。'],

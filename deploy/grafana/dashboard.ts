@@ -217,8 +217,8 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         ],
       },
       {
-        title: 'Kept away from',
-        description: 'Workers that keep away from a provider because it failed.',
+        title: 'Skipped providers',
+        description: 'Workers that skip a provider because it failed.',
         unit: 'short',
         queries: [['{{provider}}', `sum by (provider) (${of('postern_provider_circuit_open')})`]],
       },
@@ -290,7 +290,8 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
       },
       {
         title: 'Put back on the queue',
-        description: 'Notices that had lost their job: after a crash, or while Redis was away.',
+        description:
+          'Notices that had lost their job: after a crash, or while Redis did not answer.',
         unit: 'ops',
         queries: [['by the reconciler', sumRate('', 'postern_reconciled_total')]],
       },

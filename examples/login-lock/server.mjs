@@ -15,7 +15,7 @@ async function logIn(user, password, ip) {
   const attempt = { policy: 'login', subject: user.toLowerCase(), ip }
   const counted = await ask('/v1/attempts', attempt)
   if (counted.status === 429) return { lockedForMs: (await counted.json()).retryAfterMs }
-  // 503: Postern can not count this try now, so it is refused. Any other answer would be a way around the lock.
+  // 503: Postern cannot count this try now, so it is refused. Any other answer would be a way around the lock.
   if (!counted.ok) throw new Error(`Postern answers ${counted.status}`)
   if (!isRight(user, password)) return 'wrong'
   await ask('/v1/attempts/clear', attempt)

@@ -19,7 +19,7 @@ async function send(to, challenge) {
   if (problem.code === 'challenge_required' && problem.challenge.kind === 'altcha' && !challenge)
     return send(to, await solveChallenge(problem.challenge.challenge))
   if (problem.code === 'limited') return `Please wait ${Math.ceil(problem.retryAfterMs / 1_000)} s.`
-  return problem.detail ?? 'We can not be reached now.'
+  return problem.detail ?? 'We cannot be reached now.'
 }
 
 async function check(to, code) {
@@ -27,7 +27,7 @@ async function check(to, code) {
   // Your server asks Postern if the pass is valid.
   return result.ok
     ? logIn(result.answer.pass)
-    : (result.problem.detail ?? 'We can not be reached now.')
+    : (result.problem.detail ?? 'We cannot be reached now.')
 }
 // #endregion client
 

@@ -1,5 +1,5 @@
 /**
- * A plugin with routes: the addresses of an earlier service for codes, for apps that can not be changed today.
+ * A plugin with routes: the addresses of an earlier service for codes, for apps that cannot be changed today.
  *
  *   plugins: [./old-address.js]          # in the policy file
  */

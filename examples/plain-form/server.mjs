@@ -23,7 +23,7 @@ const server = createServer(async (request, response) => {
   }
   const [status, body] = await answerTo(request).catch((error) => {
     console.error(error)
-    return [503, answerPage('We can not check that now. Please go back and try again in a minute.')]
+    return [503, answerPage('We cannot check that now. Please go back and try again in a minute.')]
   })
   response.writeHead(status, {
     'content-type': 'text/html; charset=utf-8',

@@ -36,7 +36,7 @@ const defaults = {
   wrongFreshMs: 5_000,
   /** Unknown keys are cached too, so a flood of one key causes one look-up. The bound limits memory. */
   maxWrong: 10_000,
-  /** The most unknown keys that wait for PostgreSQL. Some twenty statements look up so many. */
+  /** The most unknown keys that wait for PostgreSQL. Twenty statements look up this number. */
   maxAsking: 2_000,
 }
 const lastUseEveryMs = 60_000

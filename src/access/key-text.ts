@@ -12,7 +12,7 @@ export function newKeyText(
   return [...lines, '', `The key is shown only now. ${use}`].join('\n')
 }
 
-/** A key of the list. */
+/** A line of the list of keys. */
 export function keyLine(key: KeyFacts): string {
   const columns = [
     key.id,

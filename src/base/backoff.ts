@@ -1,6 +1,6 @@
 /**
- * The pause before the next try. It doubles from `firstMs` with every try, up to `longestMs`. Half of the pause is
- * random, so that a server that is back does not get all tries at once.
+ * The pause before the next attempt. It doubles from `firstMs` with every attempt, up to `longestMs`. Half of the pause
+ * is random, so that a server that is back does not get all attempts at once.
  */
 export function backoffMs(tries: number, firstMs: number, longestMs: number): number {
   const doublings = Math.min(Math.max(0, tries - 1), 20)

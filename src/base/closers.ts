@@ -4,9 +4,9 @@
  */
 import { orLate } from './deadline.ts'
 
-/** Time limit for all closers. It is shorter than the one of a process, which can so print the part that hangs. */
+/** Time limit for all closers. It is shorter than the time limit of a process, so that the process can print the part that hangs. */
 export const closeWithinMs = 18_000
-/** A closer that is reached late gets this time. */
+/** A closer that begins late still gets this time. */
 const leastMs = 1_000
 
 export type Closers = ReturnType<typeof createClosers>

@@ -125,7 +125,7 @@ export function createLog(options: {
     circuitChanged(provider: string, isOpen: boolean) {
       logger.warn(
         { provider },
-        isOpen ? 'provider is failing; not called for now' : 'provider is back',
+        isOpen ? 'provider is failing; not called for now' : 'provider answers again',
       )
     },
     finished(facts: Record<'noticeId' | 'state' | 'provider' | 'error', string | undefined>) {
@@ -138,7 +138,7 @@ export function createLog(options: {
     notRendered(noticeId: string, template: string, error: unknown) {
       logger.error(
         { noticeId, template, ...errorFacts(error) },
-        'a message can not be rendered here; it waits for a newer worker',
+        'this worker cannot render the message; it waits for a newer worker',
       )
     },
     jobFailed(noticeId: string, error: unknown) {

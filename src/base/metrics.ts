@@ -208,7 +208,7 @@ export function createMetrics(options: {
     }),
     receipts: counter(
       'postern_receipts_total',
-      'Receipts of providers: delivered and failed (they moved their notice), repeated, early (kept until the notice is sent), unmatched, malformed, forged.',
+      'Receipts of providers: delivered and failed (they changed their notice), repeated, early (kept until the notice is sent), unmatched, malformed, forged.',
       {
         provider: providers,
         result: ['delivered', 'failed', 'repeated', 'early', 'unmatched', 'malformed', 'forged'],
@@ -222,7 +222,7 @@ export function createMetrics(options: {
     ),
     finished: counter(
       'postern_notices_finished_total',
-      'Notices that left the queue for good, by state: sent, failed, expired.',
+      'Notices in a final state, by state: sent, failed, expired.',
       { kind: kinds, channel: channels, state: ['sent', 'failed', 'expired'] },
     ),
     unsent: counter(
@@ -252,12 +252,12 @@ export function createMetrics(options: {
     }),
     recordsDropped: counter(
       'postern_records_dropped_total',
-      'Refusals, checks, decisions and hourly sums that were not recorded, because there were too many or Redis was away.',
+      'Refusals, checks, decisions and hourly sums that were not recorded, because there were too many or Redis did not answer.',
       { record: ['history', 'decisions', 'sums'] },
     ),
     events: counter(
       'postern_events_total',
-      'Tries to deliver an event to its receiver, by outcome: taken, failed, given_up.',
+      'Attempts to send an event to its receiver, by outcome: taken, failed, given_up.',
       { type: eventTypes, outcome: ['taken', 'failed', 'given_up'] },
     ),
     oldestEventSeconds: measured(

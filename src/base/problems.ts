@@ -21,7 +21,7 @@ export const problems = {
   destination_not_allowed: {
     status: 403,
     title: 'Destination not allowed',
-    en: 'Messages can not be sent to this destination.',
+    en: 'Messages cannot be sent to this destination.',
     zh: '不支持向该地区或号码发送。',
   },
   challenge_required: {
@@ -76,7 +76,7 @@ export const problems = {
   code_gone: {
     status: 410,
     title: 'No valid code',
-    en: 'There is no valid code any more. Ask for a new one.',
+    en: 'There is no valid code any more. Request a new one.',
     zh: '验证码已失效，请重新获取。',
   },
   idempotency_in_progress: {

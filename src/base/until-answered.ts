@@ -1,13 +1,13 @@
 /**
- * Repeats work at a server that does not answer now. Most of it gives back what a request may have taken before its
- * caller got 503.
+ * Does work at a server as soon as the server answers again. Most of the work undoes a request whose caller got 503: for
+ * example, it gives uses back.
  *
- * Each piece of work is kept until the server answers, and then done. The work must change nothing if there is nothing
- * to undo. It is done again some seconds later: the request before it may still have been under way on another
- * connection. With `isOnceEnough` it is done once, because it follows no request or must not be repeated.
+ * Undoing must change nothing if there is nothing to undo. It is done a second time some seconds later, because the
+ * request may still have been under way on another connection. With `isOnceEnough` the work is done once, because it
+ * follows no request or must not be repeated.
  *
- * Bounded in number and time. Work can be dropped, or lost with the process. Then a time to live must end what the work
- * would have undone.
+ * The work is bounded in number and time. It can be dropped, or lost with the process. So everything that it undoes must
+ * also expire.
  */
 interface Entry {
   readonly expiresAt: number

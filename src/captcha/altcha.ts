@@ -6,8 +6,8 @@
  * All counters are equally likely, so it does not help to begin late or to give up early. One derivation is cheap,
  * because every challenge costs this server one. A caller pays thousands.
  *
- * The signing key belongs to the app and the API key. So a challenge shows neither of them, and opens nothing
- * elsewhere.
+ * The signing key belongs to the app and the API key. So a challenge shows neither of them, and its answer is valid for
+ * no other key.
  *
  * altcha-lib makes the challenge. Signing and verifying happen here in its format, and a test compares the results
  * with its `verifySolution`. That function would check the expiry by this process's clock. It also imports HMAC keys

@@ -2,7 +2,7 @@
 import type { Challenge } from 'altcha-lib'
 import type { Caller } from '../rules/caller.ts'
 
-/** The owner of a challenge: an answer for one owner opens nothing for another. Keys of servers have no origins. */
+/** The owner of a challenge: an answer for one owner is not valid for another. Keys of servers have no origins. */
 export type ChallengeOwner = Pick<Caller, 'app' | 'keyId' | 'origins'>
 
 /** The data that a page needs to show a challenge. */

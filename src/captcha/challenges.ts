@@ -1,5 +1,5 @@
 /**
- * Reports if a caller has proved to be human. An answer opens one request. It is taken in Redis before the limit
+ * Reports if a caller has proved to be human. An answer is valid for one request. It is taken in Redis before the limit
  * check, and given back if the request fails. So a limit or a server error never costs the person a solved challenge.
  * If the process dies with the request, the answer stays used until it expires, and the next request needs a new one.
  */
@@ -115,7 +115,7 @@ export function createChallenges(deps: {
       if (taken === 0) return wrong(caller, 'used')
       const isProven = reading.kind === 'right' || taken === 2
       if (!isProven && !(await prove(caller, key, requestId, answer))) return wrong(caller, 'wrong')
-      // An answer that was given back opens another request, but counts as one solution.
+      // An answer that was given back is valid for another request, but counts as one solution.
       if (taken === 1) pressure.solved(caller.app)
       metrics.challenges.inc({ result: 'solved' })
       return {

@@ -134,8 +134,8 @@ export function createCodeStore(
       const answer = await take({ key, scene, step: ['settle', noticeId] })
       if (answer === 0) hasCodes = true
       if (answer !== 1) continue
-      // Also if this is the key of the previous secret: while processes with other secrets run, either key may have the
-      // newer code.
+      // While processes with other secrets run, either key may have the newer code. So the key of the current secret is
+      // cleared too, if the settled code is under the previous secret.
       for (const other of keys)
         if (other !== key) await take({ key: other, scene, step: ['clear'] })
       return 'current'

@@ -4,8 +4,8 @@
  * them in advance is expensive. An app's unused challenges don't count: they are free, and one caller could make the
  * work harder for all.
  *
- * Each process counts alone. Counts are per app and not per rule: an answer opens any rule, so attackers would use the
- * quietest one.
+ * Each process counts alone. Counts are per app and not per rule. An answer is valid for every rule, so attackers would
+ * fetch challenges of the rule with the fewest answers.
  */
 import { createBoundedMap } from '../base/bounded-map.ts'
 

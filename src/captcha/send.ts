@@ -1,8 +1,8 @@
 /**
- * Sends a code, in this order. First the limits, so that a refusal costs nothing. Then the code is stored, because it
- * must be able to pass before it is sent. Then the notice, whose commit is the promise. Last, the new code replaces
- * the old one. If a step before the commit fails, the uses are given back. Until then the old code is untouched (see
- * code-store.ts).
+ * Sends a code, in this order. First the limits decide, so that a refusal costs nothing. Then the code is stored,
+ * because it must be able to pass before it is sent. Then the notice is committed: from here on, the message will be
+ * sent. Last, the new code replaces the old one. If a step before the commit fails, the uses are given back, and the
+ * old code stays valid (see code-store.ts).
  *
  * A test recipient has a fixed code, which is stored like any other, and no notice.
  */
@@ -72,7 +72,7 @@ export function createSendCaptcha(deps: {
   const { createNotice, store, code, testRecipients, canReach, nowMs } = deps
   const validityIn = createValidityText(code.ttlMs)
 
-  /** Throws Unavailable if Redis or PostgreSQL is out of reach; then nothing was taken. */
+  /** Throws Unavailable if Redis or PostgreSQL is out of reach; then its uses are given back. */
   return async function sendCaptcha(asked: CaptchaAsked, caller: Caller): Promise<SendOutcome> {
     const answerBy = oncePerKey.answerBy()
     const { app, isPage } = caller

@@ -1,7 +1,7 @@
 /**
- * Turnstile and hCaptcha: the page gets a token from the vendor, and the vendor checks it once. An error about the
- * site's settings, or an unclear answer, is not the visitor's fault but no proof either. Then the caller gets 503. The
- * visitor's address is not sent to the vendor.
+ * Turnstile and hCaptcha: the page gets a token from the vendor, and the vendor checks it once. After an error
+ * about the site's settings, or an unclear answer, the caller gets 503: there is no proof, but the visitor made no
+ * mistake. The visitor's address is not sent to the vendor.
  */
 import { hash } from 'node:crypto'
 import { createHttpClient } from '../base/http-client.ts'

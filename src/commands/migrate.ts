@@ -14,5 +14,5 @@ try {
       : 'nothing to apply: the schema is up to date',
   )
 } catch (error) {
-  stop(`Postern can not migrate: ${migrateProblem(error)}`)
+  stop(`Postern cannot migrate: ${migrateProblem(error)}`)
 }

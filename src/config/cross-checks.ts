@@ -123,7 +123,7 @@ function routeProblems(sections: Sections, checks: SectionChecks): FileProblem[]
       const isCarrying = kind === undefined || checks.channelsOf(kind).includes(channel)
       return isCarrying
         ? []
-        : [{ path: [...path, 'use'], message: `provider "${name}" can not send ${channel}` }]
+        : [{ path: [...path, 'use'], message: `provider "${name}" cannot send ${channel}` }]
     }),
   )
 }

@@ -21,7 +21,7 @@ function orEnd(name: string, read: () => void): void {
     read()
   } catch (error) {
     const { code } = error as { code?: string }
-    console.error(`Postern can not start: ${name} can not be read (${code}).`)
+    console.error(`Postern cannot start: ${name} cannot be read (${code}).`)
     process.exit(1)
   }
 }

@@ -38,12 +38,12 @@ export function examineSecrets(
   })
   if (env.SECRET_PREVIOUS && env.SECRET_PREVIOUS === env.SECRET) {
     findings.push(
-      error('SECRET_PREVIOUS equals SECRET', 'remove it, or set it to the secret before'),
+      error('SECRET_PREVIOUS equals SECRET', 'remove it, or set it to the previous secret'),
     )
   } else if (env.SECRET_PREVIOUS) {
     const message = 'SECRET_PREVIOUS is set: a secret is being replaced'
     const { prepared, swapped } = rotationLasts
-    const advice = `it has the new secret ${prepared}; then swap the two values, and keep the old secret in it for ${swapped}`
+    const advice = `keep the new secret in it ${prepared}; then swap the two values, and keep the old secret in it for ${swapped}`
     findings.push(warning(message, advice))
   }
   return findings

@@ -26,7 +26,7 @@ export async function readPolicyFile(
   } catch (error) {
     return {
       ok: false,
-      problems: [`${path} can not be read (${(error as { code?: string }).code})`],
+      problems: [`${path} cannot be read (${(error as { code?: string }).code})`],
     }
   }
   return parsePolicyFile(text, path, env, checks)
@@ -84,7 +84,7 @@ export function settingsProblems<Settings>(
     use(parsed.data)
     return []
   } catch (error) {
-    const message = `the settings of this kind can not be checked: ${(error as Error).message}`
+    const message = `the settings of this kind cannot be checked: ${(error as Error).message}`
     return [{ path: ['kind'], message }]
   }
 }

@@ -46,7 +46,7 @@ export function readRefused(
         add(text, () => report(`${path}:${at + 1} ${noRecipient}`))
       }
     } catch (error) {
-      report(`${path} can not be read (${(error as { code?: string }).code})`)
+      report(`${path} cannot be read (${(error as { code?: string }).code})`)
     }
   }
 }

@@ -77,7 +77,7 @@ function notCounted(error: unknown): undefined {
   if (!(error instanceof Unavailable)) throw error
 }
 
-/** Invisible characters (directions, joiners, breaks) that come with text from right-to-left texts and web pages. */
+/** Invisible characters (directions, joiners, breaks) that a copied text may contain. */
 const unseen = /[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g
 const dashes = /[\u2010-\u2015\u2212]/g
 

@@ -39,7 +39,7 @@ export interface Turn {
 }
 
 export interface Wish {
-  /** Codes do not wait behind bulk. */
+  /** Codes do not wait behind bulk notices. */
   isUrgent: boolean
   /** Time until the end of the message, and so the longest wait. */
   leftMs: number

@@ -21,7 +21,7 @@ export function startLiveness(deps: {
   lookEveryMs?: number
 }) {
   const { workers, depths } = deps
-  /** The time since which jobs of each channel have waited, at every look. */
+  /** By channel, the time since which every look has found waiting jobs. */
   const waitingSinceMs = new Map<Channel, number>()
 
   async function look() {

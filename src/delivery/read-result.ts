@@ -1,6 +1,6 @@
 /**
- * Reads what the code of a provider returns or throws. It may be a plugin's in untyped JavaScript, so each part is checked.
- * What quotes the message is hidden: a result goes to rows, logs and operators (I14).
+ * Reads the value that the code of a provider returns or throws. That code may belong to a plugin in untyped JavaScript, so
+ * each part is checked. Quotes of the message are hidden, because a result goes to rows, logs and operators (I14).
  */
 import { isForeignId } from '../base/ids.ts'
 import { isObject } from '../base/json.ts'
@@ -34,7 +34,7 @@ export function readResult(given: unknown, message: Quotable): SendResult | unde
 }
 
 function detailIn(given: unknown, message: Quotable): string {
-  if (typeof given !== 'string' || textProblem(given)) return 'the detail can not be stored'
+  if (typeof given !== 'string' || textProblem(given)) return 'the detail cannot be stored'
   // More is read than stored. Otherwise a quote at the end could be cut and not be found.
   return withoutQuotes(given.slice(0, 2 * maxDetail), message)
     .slice(0, maxDetail)
@@ -61,8 +61,8 @@ const leastQuote = 20
 const endOfNumber = 8
 
 /**
- * Hides the recipient, the variables and the text of a message in what a provider wrote. Its error may quote the request,
- * and it goes to rows, logs and operators (I14). If a quote can't be cut out, the whole text is replaced.
+ * Hides the recipient, the variables and the text of a message in a provider's text. An error of a provider may quote the
+ * request, and it goes to rows, logs and operators (I14). If a quote can't be cut out, the whole text is replaced.
  */
 export function withoutQuotes(
   written: string,
@@ -96,7 +96,7 @@ export function withoutQuotes(
 
 const digitsOf = (text: string) => text.replaceAll(/\D/g, '')
 
-/** An error for the log. The code of a provider can throw any value, because it may be a plugin's. */
+/** An error for the log. The code of a provider can throw any value, because it may belong to a plugin. */
 export function faultWithoutQuotes(thrown: unknown, message: Quotable): Error {
   try {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown))
@@ -108,6 +108,6 @@ export function faultWithoutQuotes(thrown: unknown, message: Quotable): Error {
     fault.stack = [`${fault.name}: ${fault.message}`, ...frames].join('\n')
     return fault
   } catch {
-    return new Error('the provider threw a value that can not be read')
+    return new Error('the provider threw a value that cannot be read')
   }
 }

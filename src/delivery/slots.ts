@@ -6,7 +6,7 @@
  * a healthy provider would look slow, calls would time out before they began, and messages would be sent twice. So a
  * message waits for a provider only here, before any time limit or attempt begins. A long wait comes before its claim.
  *
- * Messages are served in the order of arrival, codes before bulk. The line is short. If it is full, a message is sent
+ * Messages are served in the order of arrival, codes before bulk notices. The line is short. If it is full, a message is sent
  * away, so that messages for other providers can go on. It comes back when the line has probably moved on.
  */
 export interface SlotRequest {
@@ -29,11 +29,11 @@ interface Waiting {
 
 const sentAway: Slot = { granted: false, retryInMs: 0 }
 
-/** The longest time that a message is sent away. */
+/** The longest time until a message that was sent away comes back. */
 const longestAwayMs = 60_000
 const longestTimerMs = 2 ** 31 - 1
 
-/** `count` may change. */
+/** `count` returns the number of slots, which may change. */
 export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_INFINITY) {
   const urgent: Waiting[] = []
   const bulk: Waiting[] = []
@@ -89,7 +89,7 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
       if (isClosed) return sentAway
       if (waiting === 0 && hasRoom(weight)) return grant(weight)
       if (waiting >= maxWaiting) {
-        // A code takes the place of the latest bulk message.
+        // A code takes the place of the latest bulk notice.
         const last = isUrgent ? bulk.pop() : undefined
         if (!last) return turnedAway(isUrgent)
         last.end(turnedAway(false))
@@ -139,7 +139,7 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
 /**
  * Places in line for messages that are sent away and come back. Each message gets a later time than the one before.
  * Otherwise all would come back together, and all but one would be sent away again. Codes have their own line, so bulk
- * messages never delay them.
+ * notices never delay them.
  */
 export function createPlaces(
   longestUrgentMs = Number.POSITIVE_INFINITY,

@@ -119,7 +119,7 @@ function createDemoParts(): DemoParts {
 
 async function giveUp({ message }: Error): Promise<never> {
   await servers.close().catch(() => {})
-  console.error(`The demo can not start: ${message}`)
+  console.error(`The demo cannot start: ${message}`)
   process.exit(1)
 }
 
@@ -175,7 +175,7 @@ function printWelcome(addresses: Readonly<Record<string, string>>): void {
   const { api, admin } = addresses
   const key = env.BOOTSTRAP_SECRET_KEY
   console.log(`
-Postern is ready. Look at it:  http://localhost:${new URL(api ?? '').port}/
+Postern is ready. Open it:  http://localhost:${new URL(api ?? '').port}/
 
   API       ${api}          (its description: ${api}/openapi.json)
 ${hasGuide ? `  Guide     ${api}${guidePath}\n` : ''}  Console   ${admin}/          (for support; its key is made below)
@@ -185,7 +185,7 @@ ${hasGuide ? `  Guide     ${api}${guidePath}\n` : ''}  Console   ${admin}/      
   Database  ${env.DATABASE_URL}
   API key   ${key}
 
-Ask for a code:
+Request a code:
 
   curl -s ${api}/v1/captchas \\
     -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\

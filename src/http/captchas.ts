@@ -182,7 +182,7 @@ export function captchaRoutes(deps: {
       method: 'post',
       path: '/v1/challenges',
       name: 'createChallenge',
-      summary: 'Get a challenge in advance. Its answer opens one send or one check.',
+      summary: 'Get a challenge in advance. Its answer is valid for one send or one check.',
       access: 'page',
       body: createChallengeBody,
       answers: { 200: { description: 'The page solves it.', schema: challengeOffer } },

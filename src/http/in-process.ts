@@ -62,7 +62,7 @@ const cancelInput = findInput.extend({ isPassed: z.boolean().default(false) })
 export type CallOutcome<Outcome> =
   | Exclude<Outcome, Limited>
   | Pick<Limited, 'outcome' | 'policy' | 'rule' | 'window' | 'retryAfterMs' | 'message'>
-  /** Redis or PostgreSQL is out of reach, or this Postern is closed. Nothing was taken. */
+  /** Redis or PostgreSQL is out of reach, or this Postern is closed. Uses are given back. */
   | { outcome: 'unavailable' }
 
 type Wrong = Extract<SendOutcome, { outcome: 'invalid_request' | 'invalid_recipient' }>

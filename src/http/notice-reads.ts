@@ -15,7 +15,12 @@ const foundBy = {
   channel: channel.optional(),
   state: z.enum(noticeStates).optional().meta({ description: 'Only notices in this state.' }),
   kind: z.enum(noticeKinds).optional().meta({ description: 'Only codes, or only notices.' }),
-  scenes: z.array(scene).min(1).max(100).optional().meta({ description: 'Only codes for these.' }),
+  scenes: z
+    .array(scene)
+    .min(1)
+    .max(100)
+    .optional()
+    .meta({ description: 'Only codes for these scenes.' }),
   from: time.optional().meta({ description: 'Only notices made at this time or later.' }),
   before: time.optional().meta({ description: 'Only notices made before this time.' }),
   hasPassed: z.boolean().optional().meta({ description: 'Whether the code has passed.' }),

@@ -24,7 +24,7 @@ export async function importPlugin(policyPath: string, specifier: string): Promi
     const module: { default?: unknown } = await import(address)
     return module.default
   } catch (error) {
-    throw new Error(`can not be loaded: ${messageOf(error)}`, { cause: error })
+    throw new Error(`cannot be loaded: ${messageOf(error)}`, { cause: error })
   }
 }
 

@@ -12,7 +12,7 @@ export interface NamedRouter {
   readonly router: RequestHandler
 }
 
-/** A client of a plugin that went away before its answer, as nginx writes it. */
+/** The status for a client of a plugin that left before its answer, as in nginx. */
 const clientClosed = 499
 
 /** Paths unknown to the router go on to the next handler. */
@@ -74,12 +74,12 @@ function problemIn(error: unknown): unknown {
     if (error instanceof URIError || (error instanceof Error && expose === true)) {
       if (status === 413) return new Problem('payload_too_large')
       if (status === 415) return new Problem('unsupported_media_type')
-      if (Number(status) >= 400 && Number(status) < 500) return invalid('', 'can not be read')
+      if (Number(status) >= 400 && Number(status) < 500) return invalid('', 'cannot be read')
     }
     return error instanceof Error && typeof error.message === 'string'
       ? error
       : new Error(String(error))
   } catch {
-    return new Error('the plugin threw a value that can not be read')
+    return new Error('the plugin threw a value that cannot be read')
   }
 }

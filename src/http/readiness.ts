@@ -1,9 +1,9 @@
 /**
  * Reports if this process can do its work. Probes and metrics use it, and the process logs every change.
  *
- * A look runs statements on Redis and PostgreSQL, so a flood of probes must not cause a flood of looks. An answer must
- * also be newer than its question: a probe would otherwise report an old state. So looks are spaced, and a question in
- * between waits for the next look.
+ * A look tests Redis and PostgreSQL with statements, so a flood of probes must not cause a flood of looks. Also, an
+ * answer must be newer than its question. Otherwise a probe would report an old state. So looks are spaced, and a
+ * question in between waits for the next look.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 

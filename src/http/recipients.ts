@@ -34,7 +34,7 @@ const resetBody = z
     examples: [{ channel: 'sms', to: '+8613800138000', what: ['limits'], reason: 'ticket 4711' }],
   })
 
-const windowName = z.string().meta({ description: 'As the policy file spells it.' })
+const windowName = z.string().meta({ description: 'The window, as written in the policy file.' })
 
 /** Whether messages may go to a recipient, or which fact forbids it. */
 const destinations = ['allowed', ...notAllowedBecause] as const
@@ -42,7 +42,9 @@ const destinations = ['allowed', ...notAllowedBecause] as const
 const recipientStory = z
   .object({
     to: z.string().meta({ description: 'Masked.' }),
-    destination: z.enum(destinations).meta({ description: 'Whether a message may go there now.' }),
+    destination: z
+      .enum(destinations)
+      .meta({ description: 'Whether messages to it are allowed now.' }),
     isTestRecipient: z
       .boolean()
       .meta({ description: 'A test recipient has a fixed code and gets no messages.' }),

@@ -150,7 +150,7 @@ export function createRouter(deps: {
 
 const onlyCodes = {
   en: 'A publishable key may only send and check codes.',
-  zh: '可公开密钥只能用于发送和校验验证码。',
+  zh: '公开密钥只能用于发送和校验验证码。',
 }
 
 const tokenOf = ({ headers }: Request): string | undefined =>

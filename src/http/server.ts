@@ -35,7 +35,7 @@ const maxUnanswered = 8
 const defaultQuietMs = 2_000
 const sweepEveryMs = 50
 /**
- * The most turns of the event loop that a stop waits for new connections, so that a flood does not prevent the stop.
+ * A stop waits at most this many turns of the event loop for new connections. Otherwise a flood could prevent the stop.
  */
 const maxTurns = 100
 /** A stopping server waits this long for running requests. After that, bodies that are still arriving are dropped. */

@@ -44,7 +44,7 @@ const optionNames = ['environment', 'policy', 'keyPrefix', 'providerKinds', 'plu
 
 /**
  * Resolves when the plugins are loaded and Redis is connected, or after 2 s if Redis does not answer. Throws an Error
- * that lists every problem of the settings, or names the plugin that can not be used.
+ * that lists every problem of the settings, or names the plugin that cannot be used.
  */
 export async function createPostern(options: PosternOptions = {}): Promise<Postern> {
   const unknown = Object.keys(options).find((name) => !optionNames.includes(name))
@@ -60,7 +60,7 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
     typeof policy === 'object' ? { text: stringify(policy), path: 'policy' } : policy,
     extensions,
   )
-  if (!loaded.ok) throw new Error(`Postern can not start:\n  ${loaded.problems.join('\n  ')}`)
+  if (!loaded.ok) throw new Error(`Postern cannot start:\n  ${loaded.problems.join('\n  ')}`)
   const shared = openShared(loaded.config, 'embedded', keyPrefix ?? defaultKeyPrefix)
   const { closers, metrics, stores } = shared
   let hasWorker = false

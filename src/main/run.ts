@@ -34,8 +34,8 @@ export async function startOrExit(
     const { code, port } = error as { code?: string; port?: number }
     console.error(
       code === 'EADDRINUSE'
-        ? `Postern can not start: port ${port} is in use; set PORT or ADMIN_PORT to another.`
-        : `Postern can not start: ${(error as Error).message}`,
+        ? `Postern cannot start: port ${port} is in use; set PORT or ADMIN_PORT to another.`
+        : `Postern cannot start: ${(error as Error).message}`,
     )
     process.exit(1)
   }
@@ -50,7 +50,7 @@ export async function readConfigOrExit(
   const loaded = await load(env)
   if (loaded.ok) return loaded.config
   console.error(
-    `Postern can not start:\n${loaded.problems.map((problem) => `  ${problem}`).join('\n')}`,
+    `Postern cannot start:\n${loaded.problems.map((problem) => `  ${problem}`).join('\n')}`,
   )
   process.exit(1)
 }

@@ -1,7 +1,7 @@
 /**
  * Makes a notice: seals its variables, commits its row, and puts it on the queue.
  *
- * The commit is the promise behind a 202. Queueing is not awaited: if it fails or the process dies, the reconciler
+ * The 202 is sent after the commit. Queueing is not awaited: if it fails or the process dies, the reconciler
  * finds the row. If the commit ends without a clear result (time-out, lost connection), the row may still appear. No
  * caller was promised that row. So it is closed as soon as PostgreSQL answers, before a worker may claim it.
  */

@@ -16,9 +16,9 @@ export interface NewEvent {
 export interface TakenEvent extends NewEvent {
   id: string
   createdAt: Date
-  /** The number of tries, this one included. */
+  /** The number of attempts, this one included. */
   tries: number
-  /** True for the last try, because the event is a day old. */
+  /** True for the last attempt, because the event is a day old. */
   isLast: boolean
 }
 

@@ -37,7 +37,7 @@ const keepTryingForMs = 20_000
 const maxUnanswered = 10_000
 const keysPerLook = 100
 const looksApartMs = 10
-/** Some twenty statements look up so many keys. */
+/** The most keys that wait for a look-up. Twenty statements look up this number. */
 const maxLooking = 2_000
 
 interface Row {

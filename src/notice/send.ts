@@ -1,6 +1,6 @@
 /**
- * Sends a notice: first the limits, so that a refusal costs nothing, then the row, whose commit is the promise. If the
- * row can't be made, the uses are given back.
+ * Sends a notice. First the limits decide, so that a refusal costs nothing. Then its row is committed: from here on, the
+ * message will be sent. If the commit fails, the uses are given back.
  */
 import type { CanReach } from '../recipient/mail-domains.ts'
 import { type Caller, originOf } from '../rules/caller.ts'
@@ -42,7 +42,7 @@ export function createSendNotice(deps: {
   const { readMessage, oncePerKey, quota, createNotice, store, canReach, nowMs } = deps
   const policy = 'notice'
 
-  /** Throws Unavailable if Redis or PostgreSQL is out of reach; then nothing was taken. */
+  /** Throws Unavailable if Redis or PostgreSQL is out of reach; then its uses are given back. */
   return async function sendNotice(asked: NoticeAsked, caller: Caller): Promise<SendOutcome> {
     const answerBy = oncePerKey.answerBy()
     const { app } = caller

@@ -152,7 +152,7 @@ function listFolder(folder: string, problems: string[]): string[] {
   try {
     return readdirSync(folder).sort()
   } catch (error) {
-    problems.push(`${folder} can not be read (${(error as { code?: string }).code})`)
+    problems.push(`${folder} cannot be read (${(error as { code?: string }).code})`)
     return []
   }
 }

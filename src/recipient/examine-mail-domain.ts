@@ -79,8 +79,8 @@ function dkimUnknown(domain: string, canSign: boolean): Finding {
   const message = 'DKIM is not checked, because DNS does not list selectors'
   const option = commandLine('doctor', '--dkim-selector NAME')
   const advice = canSign
-    ? `set dkim of the provider, or: ${option}, as in s= of DKIM-Signature`
-    : `${option}, one of the three names that SES shows for this identity`
+    ? `set dkim of the provider, or run ${option} with the name after s= in DKIM-Signature`
+    : `run ${option} with one of the three names that SES shows for this identity`
   return subjectOf(domain).warning(message, advice)
 }
 

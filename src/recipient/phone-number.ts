@@ -88,7 +88,7 @@ interface Plan {
 
 const plans = new Map<string, Plan | undefined>()
 
-/** Undefined means only that the number is not plain. */
+/** Undefined for a number that is not plain; it may still be valid. */
 export function readPlainNumber(text: string): PhoneNumber | undefined {
   if (!/^\+[1-9][0-9]{6,14}$/.test(text)) return undefined
   for (let codeEnd = 2; codeEnd <= 4; codeEnd++) {

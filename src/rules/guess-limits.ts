@@ -76,7 +76,7 @@ export function createGuessLimits(deps: {
 
     /**
      * Milliseconds until another guess is compared, after a wrong guess. 0 if a guess may follow, or if Redis gives no
-     * answer. If the guess reached the limit of a lock-out, the lock begins now and not at the next guess. So the
+     * answer. If the guess reached the limit of a lockout, the lock begins now and not at the next guess. So the
      * answer can report the wait at once.
      */
     async holdNext({
@@ -133,11 +133,11 @@ export function createGuessLimits(deps: {
  * The effects of a right code on the rules that its check has used, as two lists of their names. Every check is counted
  * before the code is compared. After a right code, rules that count wrong guesses take that use back.
  *
- * `givenBack`: rules that lose the use of this check. These are lock-outs, rules in mode challenge and rules with
+ * `givenBack`: rules that lose the use of this check. These are lockouts, rules in mode challenge and rules with
  * `refund: passed`. A rule in mode challenge is a budget of guesses; an owner who signs in often must not use it up.
  * Other rules count right codes like any use.
  *
- * `cleared`: rules that forget earlier wrong guesses too. These are lock-outs with the recipient in their key. Other
+ * `cleared`: rules that forget earlier wrong guesses too. These are lockouts with the recipient in their key. Other
  * rules are not cleared. Otherwise an attacker could clear guesses at other numbers by a sign-in with the right code of
  * another number.
  */

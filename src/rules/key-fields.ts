@@ -77,7 +77,7 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   channel: {
-    noun: { en: 'one channel', zh: '同一渠道' },
+    noun: { en: 'one channel', zh: '同一方式' },
     meaning: '`sms` or `email`',
     of: 'sends and checks',
     isKnown: true,

@@ -55,7 +55,7 @@ export function createLoginThrottle(deps: { limiter: Limiter; policies: () => Po
     /**
      * Forgets the attempts and lifts the lock, after a success or by support. A rule without the subject in its key
      * keeps its count. Otherwise the owner of one account could clear it between guesses at others. False, without
-     * effect, if the policy has no lock-out by subject.
+     * effect, if the policy has no lockout by subject.
      */
     async clear(attempt: AttemptSubject): Promise<boolean> {
       const ofSubject = rulesOf(attempt.policy).filter(({ fields }) => fields.includes('subject'))

@@ -7,7 +7,7 @@ import type { RedisClient } from '../base/redis-script.ts'
  * The role of a connection decides its behaviour when Redis is away.
  *
  * - `limiter`: one script call per event-loop tick. Fails at once or within its deadline and never queues, because a
- *   caller waits and 503 is better than silence. The limiter's deadline is shorter than the one here. No
+ *   caller waits and 503 is better than silence. The limiter's deadline is shorter than `commandMs`. No
  *   auto-pipelining, which halves script throughput and quadruples p99.
  * - `code`: the same, with a longer deadline, because a check without an answer may have used up the code.
  * - `command`: many small commands, one or two per request. The same, but with auto-pipelining: one write for all

@@ -33,7 +33,7 @@ export type ReadTally = () => Promise<HourTally[]>
 
 const hourMs = 3_600_000
 const hours = 24
-/** An hour is shown until the 24th hour after its beginning ends. */
+/** An hour is shown as one of the last 24 hours, so its sums must live longer than that. */
 const livesMs = (hours + 1) * hourMs
 const everyMs = 1_000
 /** Enough for ten rules for each of a hundred apps in one second. */

@@ -45,7 +45,7 @@ export async function deleteOldOperations({ query }: Pass, rowsMs: number): Prom
  * Erases recipients in the order of ids, from the end of the last pass. An open notice still needs its recipient, and so
  * does a notice that is younger than its id. The next pass begins with the first of those.
  *
- * An update writes the row again. If its page has room, no index changes, and the log grows by 0.5 kB instead of 25. Some
+ * An update writes the row again. If its page has room, no index changes, and PostgreSQL's log grows by 0.5 kB instead of 25. Some
  * twenty neighbours share a page, which has room for one of them (partitions.ts). So a block is erased in turns, each with
  * rows of different pages. PostgreSQL frees the place of the old row before the next turn.
  */

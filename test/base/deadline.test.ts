@@ -21,7 +21,7 @@ test('orLate: work that takes longer → late, at the time', async () => {
   expect(performance.now() - startMs).toBeGreaterThan(45)
 })
 
-/** Keeps this process busy, so that it can not read the answers of servers. */
+/** Keeps this process busy, so that it cannot read the answers of servers. */
 function beBusy(durationMs: number): void {
   const untilMs = performance.now() + durationMs
   while (performance.now() < untilMs);

@@ -77,7 +77,7 @@ describe('an error of the database', () => {
     })
   })
 
-  test('JSON that can not be read is not quoted', async () => {
+  test('JSON that cannot be read is not quoted', async () => {
     const line = await lineOf(await failing(async () => JSON.parse(number)))
     expect(line).not.toContain(number.slice(1))
     expect(JSON.parse(line)).toMatchObject({ error: 'SyntaxError' })

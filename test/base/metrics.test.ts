@@ -7,7 +7,7 @@ const sample = async (metrics: ReturnType<typeof createMetrics>, start: string) 
     .find((line) => line.startsWith(start))
     ?.split(' ')[1]
 
-test('a gauge that can not be measured now is not a number, and not what it was before', async () => {
+test('a gauge that cannot be measured now is not a number, and not what it was before', async () => {
   const metrics = createMetrics({ process: 'api' })
   const { oldestPendingSeconds } = metrics
   const captcha = 'postern_oldest_pending_seconds{kind="captcha"'

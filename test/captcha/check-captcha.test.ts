@@ -174,7 +174,7 @@ test('each result is returned and counted; a pass is recorded with its notice', 
   expect(await results()).toMatchObject({ passed: 1, mismatch: 4, gone: 1, refused: 1 })
 })
 
-test('the wrong guess that fills a lock-out begins its lock, reports its length and writes one event', async () => {
+test('the wrong guess that fills a lockout begins its lock, reports its length and writes one event', async () => {
   const { remember, guess, announced, refused } = await openRoom([byRecipient, roomy])
   const owner = newOwner()
   await remember(owner, '0042')

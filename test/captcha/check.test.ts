@@ -56,7 +56,7 @@ test('people who share an address and type their codes right are not locked out,
   }
 })
 
-test('a pass forgives the misses at its recipient, and a rule that is no lock-out counts it like any use', async () => {
+test('a pass forgives the misses at its recipient, and a rule that is no lockout counts it like any use', async () => {
   const to = newPerson()
   const guess = (code: string) => check(to, code, newAddress())
   const first = await sendTo(to)

@@ -112,7 +112,7 @@ test.each([
     ['replay', '--policy', 'postern.yaml', '--since', 'yesterday'],
     /^"yesterday" is not/,
   ],
-  ['a file that is not there', ['explain', '--policy', 'none.yaml'], /none\.yaml can not be read/],
+  ['a file that is not there', ['explain', '--policy', 'none.yaml'], /none\.yaml cannot be read/],
 ] as const)('policy with %s: code 1 and why', async (_, args, message) => {
   const { code, stdout, stderr } = await policy(...args)
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })

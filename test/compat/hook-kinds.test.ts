@@ -1,4 +1,4 @@
-/** The signatures of identity products to the millisecond, which a running API can not show. */
+/** The signatures of identity products to the millisecond, which a running API cannot show. */
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { HookKind } from '../../src/compat/hooks/hook-kind.ts'

@@ -83,7 +83,7 @@ test.each<[string, unknown, RegExp]>([
         shop: { kind: 'zitadel', secret: 'a long random text', app: 'shop' },
       },
     },
-    /^compat\.hooks\.shop\.secret: is also the secret of web; each hook needs another secret$/,
+    /^compat\.hooks\.shop\.secret: is also the secret of web; each hook needs a separate secret$/,
   ],
   [
     'one of the secrets of another hook',

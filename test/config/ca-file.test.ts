@@ -94,6 +94,6 @@ test.each([
   expect(await runCommand('migrate', [], env)).toEqual({
     code: 1,
     stdout: '',
-    stderr: `Postern can not start: CA_FILE can not be read (${reason}).\n`,
+    stderr: `Postern cannot start: CA_FILE cannot be read (${reason}).\n`,
   })
 })

@@ -168,7 +168,7 @@ test.each([
 test('a missing file is reported', async () => {
   expect(await readPolicyFile('/nowhere/postern.yaml', {}, noChecks)).toEqual({
     ok: false,
-    problems: ['/nowhere/postern.yaml can not be read (ENOENT)'],
+    problems: ['/nowhere/postern.yaml cannot be read (ENOENT)'],
   })
 })
 

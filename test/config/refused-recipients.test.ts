@@ -39,7 +39,7 @@ test('what is no recipient is reported with its place: in the list, in the file,
     { path: ['recipients', 'refuse', 1], message: `${join(folder, 'b.txt')}:2 ${message}` },
     {
       path: ['recipients', 'refuse', 2],
-      message: `${join(folder, 'none.txt')} can not be read (ENOENT)`,
+      message: `${join(folder, 'none.txt')} cannot be read (ENOENT)`,
     },
   ])
   writeFileSync(join(folder, 'c.txt'), 'x\n'.repeat(100_000))

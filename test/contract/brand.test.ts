@@ -22,7 +22,7 @@ test('no page has a colour of its own', () => {
   expect(own).toEqual([])
 })
 
-test('mails and the code field, which can not share the file, have its accent', () => {
+test('mails and the code field, which cannot share the file, have its accent', () => {
   expect(accent).toMatch(/^#[\da-f]{6}$/)
   const mails = findFiles('templates/**/*.html')
   expect(mails.length).toBeGreaterThan(0)

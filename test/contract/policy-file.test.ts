@@ -155,7 +155,7 @@ test('deploy/kubernetes/postern.yaml is right and has the rules of the default f
 })
 
 test('the example of a refused file in docs/policy-file.md reads as Postern reports it', async () => {
-  const [, shown = ''] = /Postern can not start:\n([\s\S]*?)```/.exec(docs) ?? []
+  const [, shown = ''] = /Postern cannot start:\n([\s\S]*?)```/.exec(docs) ?? []
   const text = read('postern.yaml')
     .replace('fixed: 2 per 60s }', 'sliding: 2 }')
     .replace('sms: [{ use: [sandbox]', 'sms: [{ use: [phone]')

@@ -29,7 +29,7 @@ test.each([
   ['HAProxy', openHaproxy],
   ['Caddy', openCaddy],
 ] as const)(
-  '%s as in deploy/: each visitor has an address that headers can not change, and keeps the connection over a restart; https stays https',
+  '%s as in deploy/: each visitor has an address that headers cannot change, and keeps the connection over a restart; https stays https',
   async (_, open) => {
     const places = await twoPlaces()
     const proxy = await open(places)

@@ -23,6 +23,12 @@ const notUsed: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\bin hand\b/i, 'current work'],
   [/\bworth delivering\b/i, 'remaining time'],
   [/\bin the hands of\b/i, 'which process has claimed or leased it'],
+  [/\bbec[ao]me of\b/i, 'the result, the state'],
+  [/\b[Oo]ur\b/, "Postern's, this process's, the"],
+  [/\bcan not\b/i, 'cannot'],
+  [/\block-outs?\b/i, 'lockout'],
+  [/\b(behind|before|sends) bulk\b(?! notices?\b)/i, 'bulk notices'],
+  [/\bneeds? another secret\b/i, 'a separate secret'],
 ]
 
 /** Folders where more patterns must not occur. A row moves to the table above when the whole tree is free of it. */

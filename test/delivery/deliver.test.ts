@@ -684,7 +684,7 @@ describe('what a provider says', () => {
     expect(againInMs(await worker([guarded])(id))).toBeLessThanOrEqual(200)
   })
 
-  test('unknown: no other provider is called; what can not be asked is tried once more, then failed', async () => {
+  test('unknown: no other provider is called; what cannot be asked is tried once more, then failed', async () => {
     const [a, b] = [guardedOf('a', [unknown]), guardedOf('b', [accepted])]
     const deliver = worker([a.guarded, b.guarded])
     const id = await created()

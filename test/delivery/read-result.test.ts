@@ -3,7 +3,7 @@ import { readResult } from '../../src/delivery/read-result.ts'
 
 const message = { to: '+8613800138000', text: 'Your code is 004217', variables: { code: '004217' } }
 const detail = 'acme 42'
-const none = 'the detail can not be stored'
+const none = 'the detail cannot be stored'
 
 test.each([
   { kind: 'accepted' },
@@ -19,7 +19,7 @@ test.each([
 })
 
 test.each([
-  // The acceptance counts even if its id can not be stored.
+  // The acceptance counts even if its id cannot be stored.
   [{ kind: 'accepted', messageId: 'a\nb' }, { kind: 'accepted' }],
   [{ kind: 'accepted', messageId: 7, more: true }, { kind: 'accepted' }],
   [{ kind: 'rejected' }, { kind: 'rejected', detail: none }],

@@ -36,7 +36,7 @@ describe('an answer lost after the hand-over (F18)', () => {
     expect(await to.messages()).toMatchObject([{ id: row.provider_message_id, noticeId: id }])
   })
 
-  test('a captcha and a provider that can not be asked: one repeat, then failed', async () => {
+  test('a captcha and a provider that cannot be asked: one repeat, then failed', async () => {
     const to = await postern({ ...lostAnswer, query: false }, { unknownRetries: 5 })
     const id = await sendOne(to, '/v1/captchas', { channel: 'sms', to: freshPhone() })
     await untilFinal(to, [id], 15_000)
@@ -56,7 +56,7 @@ describe('an answer lost after the hand-over (F18)', () => {
     expect(await to.messages()).toHaveLength(1 + unknownRetries)
   })
 
-  test('an early receipt settles it where the provider can not be asked: sent, then delivered, once', async () => {
+  test('an early receipt settles it where the provider cannot be asked: sent, then delivered, once', async () => {
     const receipts = { outcome: 'delivered', delay: '100ms' }
     const to = await postern({ query: false, faults: [{ result: 'lost_answer', receipts }] })
     const id = await sendOne(to)

@@ -54,17 +54,17 @@ test('I21: a text of 10 kB and an answer that repeats its beginning take a few m
   expect((user + system) / 1_000).toBeLessThan(500)
 })
 
-test('a fault: its message without quotes, with the frames of its stack; a value that can not be read is an Error too', () => {
+test('a fault: its message without quotes, with the frames of its stack; a value that cannot be read is an Error too', () => {
   const fault = faultWithoutQuotes(new RangeError('to 8613800138000\nand "004217"'), sms)
   expect(fault).toMatchObject({ name: 'RangeError', message: 'to ***and "***"' })
   expect(fault.stack).toMatch(/^RangeError: to \*\*\*and "\*\*\*"\n {4}at .*without-quotes\.test/)
   expect(faultWithoutQuotes('for Ada Lovelace', sms).message).toBe('for ***')
   const unreadable = Object.create(null)
-  expect(faultWithoutQuotes(unreadable, sms).message).toMatch(/can not be read/)
+  expect(faultWithoutQuotes(unreadable, sms).message).toMatch(/cannot be read/)
   const hostile = Object.defineProperty(new Error(''), 'message', {
     get() {
       throw new Error('inside')
     },
   })
-  expect(faultWithoutQuotes(hostile, sms).message).toMatch(/can not be read/)
+  expect(faultWithoutQuotes(hostile, sms).message).toMatch(/cannot be read/)
 })

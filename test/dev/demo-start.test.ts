@@ -4,7 +4,7 @@ import { expect, inject, test } from 'vitest'
 import { runCommand } from '../tools/processes.ts'
 
 // Node's `mkdir -p` would try for ever in an existing folder that can contain no other.
-test('a data folder that can not be made: the demo ends and names the setting', async () => {
+test('a data folder that cannot be made: the demo ends and names the setting', async () => {
   const file = join(mkdtempSync(join(inject('runFolder'), 'demo-')), 'file')
   writeFileSync(file, '')
   for (const [folder, code] of [
@@ -15,7 +15,7 @@ test('a data folder that can not be made: the demo ends and names the setting', 
     expect(await runCommand('demo', [], { POSTERN_DATA: folder })).toEqual({
       code: 1,
       stdout: '',
-      stderr: `The demo can not start: ${folder} is not writable (${code}); set POSTERN_DATA to another folder\n`,
+      stderr: `The demo cannot start: ${folder} is not writable (${code}); set POSTERN_DATA to another folder\n`,
     })
   }
 })

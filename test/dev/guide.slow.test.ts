@@ -45,7 +45,7 @@ async function build(): Promise<{ failed: boolean; atMs: number }> {
   return { failed, atMs: statSync(join(checkout, 'site/dist/made-of.txt')).mtimeMs }
 }
 
-test('the demo builds its guide; when a page changes it is built anew and shown without a restart, and a page that can not be built changes nothing', {
+test('the demo builds its guide; when a page changes it is built anew and shown without a restart, and a page that cannot be built changes nothing', {
   timeout: 600_000,
 }, async () => {
   writePage('# Good morning')

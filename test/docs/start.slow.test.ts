@@ -94,7 +94,7 @@ test('examples/plain-form as docs/start.md runs it: from a key to "Welcome!", an
 
   // Postern is away: this visitor gets a sentence, and the next one gets it too.
   await postern.stop()
-  for (const _ of [1, 2]) expect(await submit(forged)).toMatch(/^503 We can not check that now/)
+  for (const _ of [1, 2]) expect(await submit(forged)).toMatch(/^503 We cannot check that now/)
   expect((await fetch(origin)).status).toBe(200)
   expect(server.exitCode).toBe(null)
 })

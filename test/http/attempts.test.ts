@@ -80,7 +80,7 @@ describe('attempts', () => {
     for (const call of ['/v1/attempts', '/v1/attempts/clear']) {
       const reply = await postern.post(call, body)
       expect(reply.status).toBe(400)
-      // Without a lock-out there is nothing to clear, with any fields in its keys.
+      // Without a lockout there is nothing to clear, with any fields in its keys.
       const isClear = call.endsWith('clear') && path === 'user'
       expect(reply.body.errors[0].path).toBe(isClear ? 'policy' : path)
     }

@@ -90,7 +90,7 @@ test('a page of a listed origin sends a code and checks it, and reads the text f
   expect(noKey).toMatchObject({ status: 401, body: { code: 'unauthorized' } })
 })
 
-test('a page of another origin can not: the browser reports that its preflight was refused, and nothing is sent', async () => {
+test('a page of another origin cannot: the browser reports that its preflight was refused, and nothing is sent', async () => {
   const before = await noticeCount()
   const { page, messages } = await openPage(browser, evil)
   const body = { channel: 'sms', to: '+8613800138001' }
@@ -105,7 +105,7 @@ test('a page of another origin can not: the browser reports that its preflight w
   expect(await noticeCount()).toBe(before)
 })
 
-test('a sandboxed frame of a listed origin, whose origin is null, can not', async () => {
+test('a sandboxed frame of a listed origin, whose origin is null, cannot', async () => {
   const { page, messages } = await openPage(browser, shop)
   const script = `fetch('${postern.url}/v1/captchas', { method: 'POST', body: '{}',
     headers: { authorization: 'Bearer ${token}', 'content-type': 'application/json' } })

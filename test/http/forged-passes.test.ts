@@ -100,7 +100,7 @@ type Running = Awaited<ReturnType<typeof startPostern>>
 const textOf = (jws: unknown) => (typeof jws === 'string' ? jws : JSON.stringify(jws))
 const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** A text with NUL can not be an argument of a program. */
+/** A text with NUL cannot be an argument of a program. */
 function forgedWith(vector: string, real: string): string[] {
   const [header, payload, signature] = real.split('.')
   const [otherHeader = '', otherPayload = '', otherSignature = ''] = vector.split('.')
@@ -115,7 +115,7 @@ function forgedWith(vector: string, real: string): string[] {
 
 const verify = ({ post }: Running, pass: string) => post('/v1/passes/verify', { pass })
 
-/** No answer is `valid`. A text that can not be a pass is a bad request. */
+/** No answer is `valid`. A text that cannot be a pass is a bad request. */
 async function expectRefused(postern: Running, passes: readonly string[]): Promise<void> {
   for (let from = 0; from < passes.length; from += 50) {
     const batch = passes.slice(from, from + 50)

@@ -248,7 +248,7 @@ describe('provider kinds of a host', () => {
       { outcome: 'unknown', detail: 'the provider did not end in time' },
       { outcome: 'unknown', detail: 'the code of the provider failed' },
       { outcome: 'unknown', detail: 'the code of the provider failed' },
-      { outcome: 'rejected', detail: 'the detail can not be stored' },
+      { outcome: 'rejected', detail: 'the detail cannot be stored' },
       { outcome: 'accepted' },
     ]
     let answer = answers[0]
@@ -402,7 +402,7 @@ describe("a plugin's router", () => {
     expect(await ofRouted.get('/null')).toMatchObject({ status: 404, body: 'of the host' })
   })
 
-  test('a body that its parser refuses is a bad request, and no fault; a value that can not be read ends nothing', async () => {
+  test('a body that its parser refuses is a bad request, and no fault; a value that cannot be read ends nothing', async () => {
     const unreadable = new Proxy(
       {},
       {

@@ -155,7 +155,7 @@ test(
   60_000,
 )
 
-test('a receipt is answered once it is in the database, not before, and not at all when it can not be', async () => {
+test('a receipt is answered once it is in the database, not before, and not at all when it cannot be', async () => {
   const reader = {
     maxBodyBytes: 1_000,
     mayBeGenuine: () => true,

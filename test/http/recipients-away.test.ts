@@ -51,7 +51,7 @@ test('reset: without its record in PostgreSQL nothing is done; a recorded reset 
   const { body } = await send()
   const code = await postern.codeFor(body.id)
   expect(await send()).toMatchObject(refused)
-  // These parts are still read. Only the record can not be written.
+  // These parts are still read. Only the record cannot be written.
   await database.pool.query('ALTER TABLE operation ADD CONSTRAINT away CHECK (false) NOT VALID')
   try {
     expect((await reset()).status).toBeGreaterThanOrEqual(500)

@@ -91,7 +91,7 @@ describe('what the limiter keeps in Redis', () => {
     await expect(limiter.peek('p', u)).rejects.toMatchObject({ name: 'LimiterUnavailable' })
   })
 
-  test('what can not work is told at once: numbers as texts, deadlines that are none, an insurance without the policy', async () => {
+  test('what cannot work is told at once: numbers as texts, deadlines that are none, an insurance without the policy', async () => {
     const { url } = await testRedis()
     const policies = { p: [sliding('a', '2 per 1h')] }
     const redis = new Redis(url, { lazyConnect: true })

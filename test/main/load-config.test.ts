@@ -127,7 +127,7 @@ describe('what can be known at start is said at start', () => {
         providers: { phone: { ...aliyun, templates: {} } },
         routes: { sms: [], email: [{ use: ['phone'] }] },
       },
-      [/^routes\.email\.0\.use: provider "phone" can not send email/],
+      [/^routes\.email\.0\.use: provider "phone" cannot send email/],
     ],
     [
       "a template of a provider's settings, or of a route, that is not there",
@@ -249,7 +249,7 @@ colour: red
     /:13: providers\.other\.kind: /,
     /:14: providers\.Wrong: /,
     /:17: routes\.sms\.0\.use: there is no provider "gone"/,
-    /:17: routes\.sms\.0\.use: provider "mail" can not send sms/,
+    /:17: routes\.sms\.0\.use: provider "mail" cannot send sms/,
     /:18: routes\.sms\.1\.use: /,
     /:19: routes\.sms\.2\.match\.template: there is no template "lost"/,
     /:20: colour: unknown key/,

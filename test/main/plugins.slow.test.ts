@@ -1,5 +1,5 @@
 /**
- * Plugins in real processes: the file of examples/own-provider sends messages, and a file that can not be used stops
+ * Plugins in real processes: the file of examples/own-provider sends messages, and a file that cannot be used stops
  * every command.
  */
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
@@ -75,7 +75,7 @@ test.each([
   [
     'throws at import',
     'throw new Error("no licence")',
-    /plugin \.\/a\.js: can not be loaded: no licence/,
+    /plugin \.\/a\.js: cannot be loaded: no licence/,
   ],
   [
     'ends the process at import',
@@ -113,11 +113,11 @@ test.each([
   },
 )
 
-test('a router that can not be made stops the API, and no worker', async () => {
+test('a router that cannot be made stops the API, and no worker', async () => {
   const text = 'export default { name: "doors", router() { throw new Error("no port is free") } }'
   const { env } = settings({ plugins: ['./a.mjs'] }, { 'a.mjs': text })
   const { code, stderr } = await runCommand('api', [], { ...env, PORT: '0', ADMIN_PORT: '0' })
-  expect([code, stderr.trim()]).toEqual([1, 'Postern can not start: plugin doors: no port is free'])
+  expect([code, stderr.trim()]).toEqual([1, 'Postern cannot start: plugin doors: no port is free'])
   const worker = await startProcess('worker', { env })
   expect(await worker.terminate()).toBe(0)
 })

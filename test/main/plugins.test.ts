@@ -1,4 +1,4 @@
-/** `plugins:` of the policy file and of a host: what is loaded, and the messages about what can not be loaded. */
+/** `plugins:` of the policy file and of a host: what is loaded, and the messages about what cannot be loaded. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import express from 'express'
@@ -109,37 +109,37 @@ test.each<[string, Record<string, string>, string[], RegExp[]]>([
     'no such file',
     {},
     ['./gone.js'],
-    [/^1: plugins\.0: plugin \.\/gone\.js: can not be loaded: .*plugins-[^/]+\/gone\.js/],
+    [/^1: plugins\.0: plugin \.\/gone\.js: cannot be loaded: .*plugins-[^/]+\/gone\.js/],
   ],
   [
     'no such package',
     {},
     ['postern-no-such'],
-    [/plugin postern-no-such: can not be loaded: .*postern-no-such/],
+    [/plugin postern-no-such: cannot be loaded: .*postern-no-such/],
   ],
   [
     'a name of a file without ./',
     { 'a.js': file(kind('acme')) },
     ['a.js'],
-    [/plugin a\.js: can not be loaded/],
+    [/plugin a\.js: cannot be loaded/],
   ],
   [
     'what is no JavaScript',
     { 'a.js': 'this is nothing' },
     ['./a.js'],
-    [/plugin \.\/a\.js: can not be loaded: /],
+    [/plugin \.\/a\.js: cannot be loaded: /],
   ],
   [
     'one that throws at import',
     { 'a.js': 'throw new Error("no licence")' },
     ['./a.js'],
-    [/plugin \.\/a\.js: can not be loaded: no licence$/],
+    [/plugin \.\/a\.js: cannot be loaded: no licence$/],
   ],
   [
     'one that throws a word',
     { 'a.js': 'throw "no licence"' },
     ['./a.js'],
-    [/plugin \.\/a\.js: can not be loaded: no licence$/],
+    [/plugin \.\/a\.js: cannot be loaded: no licence$/],
   ],
   [
     'no default export',
@@ -267,7 +267,7 @@ test.each([
     const { problems } = await load({ 'a.js': text }, ['./a.js'], acme)
     expect(problems).toEqual([
       expect.stringMatching(
-        /^4: providers\.phone\.kind: the settings of this kind can not be checked: /,
+        /^4: providers\.phone\.kind: the settings of this kind cannot be checked: /,
       ),
     ])
     expect(problems[0]).toMatch(message)

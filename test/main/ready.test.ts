@@ -284,7 +284,7 @@ describe('the log', () => {
   })
 })
 
-describe('`migrate` that can not: exit code 1 and one sentence', async () => {
+describe('`migrate` that cannot: exit code 1 and one sentence', async () => {
   const postgres = await ownPostgres()
   const owner = await openClient(postgres.url)
   await owner.query(`CREATE ROLE guest LOGIN PASSWORD 'guest'`)
@@ -312,7 +312,7 @@ describe('`migrate` that can not: exit code 1 and one sentence', async () => {
     expect({ code, stdout, stderr }).toEqual({
       code: 1,
       stdout: '',
-      stderr: `Postern can not migrate: ${sentence}\n`,
+      stderr: `Postern cannot migrate: ${sentence}\n`,
     })
   })
 })

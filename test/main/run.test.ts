@@ -52,7 +52,7 @@ test('an .env in the current folder is read by API, keys and migrate; what is se
   expect(await runCommand('keys', ['list'], elsewhere, folder)).toMatchObject({ code: 1 })
 })
 
-test('an .env that can not be read stops every command with one line that says so', async () => {
+test('an .env that cannot be read stops every command with one line that says so', async () => {
   const folder = newFolder()
   mkdirSync(join(folder, '.env'))
   const commands = ['api', 'worker', 'demo', 'migrate', 'keys'] as const
@@ -60,7 +60,7 @@ test('an .env that can not be read stops every command with one line that says s
   const refused = {
     code: 1,
     stdout: '',
-    stderr: 'Postern can not start: .env can not be read (EISDIR).\n',
+    stderr: 'Postern cannot start: .env cannot be read (EISDIR).\n',
   }
   expect(ends).toEqual(commands.map(() => refused))
 })
@@ -72,7 +72,7 @@ test('an .env of 3 GB is refused at once', async () => {
   expect(await runCommand('keys', ['list'], {}, folder)).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'Postern can not start: .env can not be read (above 1 MB).\n',
+    stderr: 'Postern cannot start: .env cannot be read (above 1 MB).\n',
   })
 })
 
@@ -147,7 +147,7 @@ test('a worker whose admin port is taken ends with code 1 and one line', async (
   const env = { ...settings(), ADMIN_PORT: String(port) }
   expect(await runCommand('worker', [], env)).toMatchObject({
     code: 1,
-    stderr: `Postern can not start: port ${port} is in use; set PORT or ADMIN_PORT to another.\n`,
+    stderr: `Postern cannot start: port ${port} is in use; set PORT or ADMIN_PORT to another.\n`,
   })
 })
 

@@ -1,5 +1,5 @@
 /**
- * Mutants of Lua, which Stryker can not read: small changes of one script, and the test runs that should notice them.
+ * Mutants of Lua, which Stryker cannot read: small changes of one script, and the test runs that should notice them.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

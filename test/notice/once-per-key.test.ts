@@ -84,7 +84,7 @@ test('a server’s key belongs to its app, a page’s only to its API key', asyn
   expect(await keys.isNew('whose', { ...page, keyId: 'third' }, late)).toBe(true)
 })
 
-test('a request that never answered: a repeat is asked to adopt its notice; a repeat that can not is bound to a new one', async () => {
+test('a request that never answered: a repeat is asked to adopt its notice; a repeat that cannot is bound to a new one', async () => {
   const { id: earlier } = await attempt('died')
   const letPass = () =>
     pool.query("UPDATE idempotency_key SET created_at = created_at - interval '31 s'")

@@ -54,7 +54,7 @@ describe('render', () => {
     expect(() => templates.render('t', 'sms', 'en', {})).toThrow(`t/sms: no value for ${name}`)
   })
 
-  test('List-Unsubscribe: values are parts of its address and can not change where it leads', () => {
+  test('List-Unsubscribe: values are parts of its address and cannot change where it leads', () => {
     const templates = load({
       't/email.en.txt':
         'Subject: News\nList-Unsubscribe: https://acme.test/off/{{who}}?l={{list}}\n\nHello\n',

@@ -108,7 +108,7 @@ test.each<[string, ConformanceCase, RegExp, RegExp]>([
     'a detail of two lines',
     answering({ kind: 'rejected', detail: 'a\nb' }),
     /does: reject/,
-    /has a detail .* that can not be kept/,
+    /has a detail .* that cannot be kept/,
   ],
   [
     'a send that throws',

@@ -171,7 +171,7 @@ export function createSuite(
     )
     assert.ok(
       result && isDeepStrictEqual(result, readResult(result, { to: '' })),
-      `send answered ${JSON.stringify(result)}, which is none of the results, or has a detail or an id that can not be kept`,
+      `send answered ${JSON.stringify(result)}, which is none of the results, or has a detail or an id that cannot be kept`,
     )
     results.push(result)
     return { result, noticeId }

@@ -95,7 +95,7 @@ test('smpp: taken, refused, silent', async () => {
   expect(await smpp('pass')).toMatchObject({ state: 'error' })
 })
 
-test('others say that they can not be asked', async () => {
+test('others say that they cannot be asked', async () => {
   const webhook = { kind: 'webhook', url: 'http://127.0.0.1:1', secret: 'a secret of the carrier' }
   expect(await examine(webhook)).toMatchObject({
     state: 'ok',

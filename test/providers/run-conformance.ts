@@ -1,6 +1,6 @@
 /**
  * `npm run conformance -- ./acme-provider.js`: runs the suite of Postern's provider kinds with the kind of a file.
- * The exit code is 1 if a promise is broken, or if the file can not be tried.
+ * The exit code is 1 if a promise is broken, or if the file cannot be tried.
  */
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'

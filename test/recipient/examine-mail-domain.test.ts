@@ -53,7 +53,9 @@ test('only by SES: no SPF is needed, and the selector is one that SES shows', as
     'warning: DKIM is not checked, because DNS does not list selectors',
     expect.stringMatching(/^error: no DMARC record/),
   ])
-  expect(found[2]?.advice).toMatch(/--dkim-selector NAME, one of the three names that SES shows/)
+  expect(found[2]?.advice).toMatch(
+    /--dkim-selector NAME with one of the three names that SES shows/,
+  )
 })
 
 test('nothing there', async () => {

@@ -64,7 +64,7 @@ test.skipIf(!program).each([
   ],
   ['in session mode, dropping what it does not know', ['pool_mode = session', dropsSettings]],
 ])(
-  'F36: PgBouncer %s → not ready with the reason, sends are 503, migrate and doctor name it (skipped where pgbouncer can not be installed)',
+  'F36: PgBouncer %s → not ready with the reason, sends are 503, migrate and doctor name it (skipped where pgbouncer cannot be installed)',
   async (_, settings) => {
     const [redis, direct] = [await testRedis(), await testDatabase()]
     const url = await startPgbouncer(direct.url, settings)
@@ -88,7 +88,7 @@ test.skipIf(!program).each([
       runCommand('migrate', [], env),
       runCommand('doctor', [], env),
     ])
-    expect(migrated).toMatchObject({ code: 1, stderr: `Postern can not migrate: ${reason}\n` })
+    expect(migrated).toMatchObject({ code: 1, stderr: `Postern cannot migrate: ${reason}\n` })
     expect(examined.code).toBe(1)
     expect(examined.stdout).toContain(reason)
     const locks =
@@ -98,7 +98,7 @@ test.skipIf(!program).each([
 )
 
 test.skipIf(!program)(
-  'F36: PgBouncer in transaction mode whose user has our time limit → sends are 503 at worst, never 500 (skipped where pgbouncer can not be installed)',
+  'F36: PgBouncer in transaction mode whose user has our time limit → sends are 503 at worst, never 500 (skipped where pgbouncer cannot be installed)',
   async () => {
     const [redis, direct] = [await testRedis(), await testDatabase()]
     await direct.pool.query(`DO $$ BEGIN

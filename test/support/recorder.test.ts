@@ -263,7 +263,7 @@ describe('a flood', () => {
   })
 })
 
-test('Redis away: finding is Unavailable; what can not be written is dropped and counted, and nobody hears of it', async () => {
+test('Redis away: finding is Unavailable; what cannot be written is dropped and counted, and nobody hears of it', async () => {
   const own = await ownRedis()
   const client = await connectOwn(own.url)
   const { history, dropped } = open({ client })

@@ -16,7 +16,7 @@ export interface Stage {
 }
 
 /**
- * The stages by name; the last one is `image`. Knows the instructions that our Dockerfile has, and throws on another. An
+ * The stages by name; the last one is `image`. Knows the instructions that the Dockerfile has, and throws on another. An
  * `npm ci` with the development packages takes half a minute, and the repository has done it: the stage gets the
  * repository's node_modules.
  */

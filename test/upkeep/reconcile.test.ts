@@ -72,7 +72,7 @@ test('a notice that has been due for less than 5 s is left to the job that carri
   expect(queued).toEqual([nobodyCarries])
 })
 
-test('early receipts that can not be looked at: notices are put back on the queue all the same', async () => {
+test('early receipts that cannot be looked at: notices are put back on the queue all the same', async () => {
   const { look, due, queued } = await standingStill(async () => {
     throw new Error('no such table')
   })

@@ -379,7 +379,7 @@ describe('Idempotency-Keys', () => {
 describe('a step that fails', () => {
   test('is reported, and those after it are done (F33)', async () => {
     const { run, insert, partitions, recipientOf, pool, failures } = await table()
-    // The name is taken, so this partition can not be made.
+    // The name is taken, so this partition cannot be made.
     await pool.query('CREATE TYPE notice_2026_11_23 AS ENUM ()')
     const gone = await insert(nowMs - policy.rowsMs - 1)
     const old = await insert(nowMs - policy.recipientMs - 1)

@@ -223,7 +223,7 @@ describe('refusals say what to do', () => {
     await said(page).toBe('This code is wrong. You have one try left.')
     await input.fill(wrongFor(code))
     await said(page).toBe(
-      'This code was wrong, and no try is left. You can ask for a new one when the countdown ends.',
+      'This code was wrong, and no try is left. You can request a new one when the countdown ends.',
     )
     expect(await input.getAttribute('readonly')).toBe('')
     expect((await seen(page)).at(-1)).toMatchObject({ type: 'refused', during: 'check' })
@@ -236,7 +236,7 @@ describe('refusals say what to do', () => {
     const { address, send } = partsOf(page)
     await address.fill(to)
     await send.click()
-    await said(page).toContain('Too many codes were asked for. Wait for the countdown')
+    await said(page).toContain('Too many codes were requested. Wait for the countdown')
     expect(await send.textContent()).toMatch(/^Send code in (1:00|0:\d\d)$/)
     await page.reload()
     await address.fill(to)
@@ -253,7 +253,7 @@ describe('refusals say what to do', () => {
     const body = { channel: 'sms', to, scene: 'signup' }
     expect((await postern.post('/v1/captchas', body)).status).toBe(202)
     await partsOf(page).code.fill(code)
-    await said(page).toContain('This code is no longer valid. You can ask for a new one when')
+    await said(page).toContain('This code is no longer valid. You can request a new one when')
   })
 
   test('no number, no address, a destination that is not allowed', async () => {
@@ -267,7 +267,7 @@ describe('refusals say what to do', () => {
     expect(await page.locator('.postern-country').isVisible()).toBe(false)
     await address.fill('+12')
     await send.click()
-    await said(page).toBe('This is not a mobile number. Check it, with its country code.')
+    await said(page).toBe('This is not a mobile number. Check the number and its country code.')
     expect(await address.getAttribute('aria-invalid')).toBe('true')
     await address.fill(newNumber())
     expect(await address.getAttribute('aria-invalid')).toBe('false')
@@ -337,19 +337,19 @@ describe('what time brings is said, once', () => {
     await page.clock.fastForward('00:58')
     await expect.poll(() => partsOf(page).again.textContent()).toMatch(/^Send again in 0:0[12]$/)
     await page.clock.fastForward('00:03')
-    const canResend = 'If it does not arrive, you can ask for a new one now.'
+    const canResend = 'If it does not arrive, you can request a new one now.'
     await said(page).toBe(`${onItsWay} ${canResend}`)
     expect(await partsOf(page).again.textContent()).toBe('Send again')
     await page.clock.fastForward('03:55')
     await said(page).toBe(`${onItsWay} ${canResend}`)
     await page.clock.fastForward('00:10')
-    await said(page).toBe('This code has expired. Ask for a new one.')
+    await said(page).toBe('This code has expired. Request a new one.')
     expect(await partsOf(page).code.getAttribute('readonly')).toBe('')
     expect((await spoken(page)).filter((text) => text !== 'Sending…')).toEqual([
       onItsWay,
       canResend,
       'This code has expired.',
-      'Ask for a new one.',
+      'Request a new one.',
     ])
   })
 
@@ -362,13 +362,13 @@ describe('what time brings is said, once', () => {
     await page.keyboard.type(others.join(''))
     await said(page).toBe('Confirmed.')
     await page.clock.fastForward('06:00')
-    await said(page).toBe('That was confirmed too long ago. Ask for a new code.')
+    await said(page).toBe('The confirmation has expired. Request a new code.')
     expect(await page.evaluate(`document.querySelector('postern-code').pass`)).toBe('')
     expect(await partsOf(page).address.isVisible()).toBe(true)
   })
 
   test.each([
-    ['en', 'This code is wrong. You have 2 tries left.', 'You can ask for a code now.'],
+    ['en', 'This code is wrong. You have 2 tries left.', 'You can request a code now.'],
     ['zh-CN', '验证码错误，还可再试 2 次。', '现在可以获取验证码了。'],
   ])(
     '%s: a new one may be had, also after a wrong code and while one is typed',
@@ -467,7 +467,7 @@ describe('a lock of checks', () => {
         await said(page).toContain(words)
       }
     }
-    const advised = 'no try is left. Ask for a new one.'
+    const advised = 'no try is left. Request a new one.'
     const codeSent = async () => {
       await said(page).toContain('on its way')
       const { id } = (await seen(page)).at(-1) as unknown as { id: string }
@@ -489,7 +489,7 @@ describe('a lock of checks', () => {
     await again.click()
     await guessWrong(await codeSent(), ['2 tries left', 'one try left', 'Too many wrong codes.'])
     await said(page).toMatch(
-      /^Too many wrong codes. You can ask for a new one at (?:\w+, \w+ \d+, )?\d+:\d\d\s[AP]M\.$/,
+      /^Too many wrong codes. You can request a new one at (?:\w+, \w+ \d+, )?\d+:\d\d\s[AP]M\.$/,
     )
     await expect.poll(() => again.textContent()).toMatch(/^Send again in (15:00|14:\d\d)$/)
     expect(await again.getAttribute('aria-disabled')).toBe('true')
@@ -506,7 +506,7 @@ describe('a lock of checks', () => {
     await sendTo(page, to)
     await page.route('**/v1/captchas/check', wrong({ lockedForMs }))
     await partsOf(page).code.fill('1234')
-    const locked = 'Too many wrong codes. You can ask for a new one at 14:36.'
+    const locked = 'Too many wrong codes. You can request a new one at 14:36.'
     await said(page).toBe(locked)
     const { again, address, code, send } = partsOf(page)
     const isClosed = async () => {
@@ -532,7 +532,7 @@ describe('a lock of checks', () => {
 
   test.each([
     ['tries are left, the lock ends before the code does', 1, 30_000, 'You can type the code now.'],
-    ['no try is left', 0, 90_000, 'You can ask for a code now.'],
+    ['no try is left', 0, 90_000, 'You can request a code now.'],
   ])('%s: what can be done then is said', async (_, triesLeft, lockedForMs, then) => {
     const page = await openField(browser, postern)
     await page.clock.install()
@@ -559,7 +559,7 @@ describe('a lock of checks', () => {
       'outlives the code: a new one may be had then',
       600_000,
       'Too many wrong codes.',
-      'You can ask for a code now.',
+      'You can request a code now.',
     ],
   ])('a code is sent under a lock that %s', async (_, lockedForMs, first, then) => {
     const page = await openField(browser, postern)
@@ -943,7 +943,7 @@ describe('challenges', () => {
     })
     await partsOf(page).address.fill(newNumber())
     await partsOf(page).send.click()
-    await said(page).toBe('That could not be confirmed. Try again.')
+    await said(page).toBe('Could not confirm that you are a person. Try again.')
     expect(asked).toBe(4)
   })
 

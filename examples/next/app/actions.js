@@ -7,7 +7,7 @@ export async function signUp(form) {
     (isTheirs) => (isTheirs ? 'Welcome!' : 'Please confirm your number or address first.'),
     (error) => {
       console.error(error)
-      return 'We can not check that now. Please try again in a minute.'
+      return 'We cannot check that now. Please try again in a minute.'
     },
   )
   redirect(`/?said=${encodeURIComponent(said)}`)

@@ -1,7 +1,7 @@
 import { signUp } from './actions.js'
 import CodeField from './code-field.jsx'
 
-// The addresses and keys are read when the page is asked for, not when it is built.
+// The addresses and keys are read when the page is requested, not when it is built.
 export const dynamic = 'force-dynamic'
 
 // #region page

@@ -52,7 +52,7 @@ function createCamaraRouter(postern: PosternCalls): Router {
     )
   }
   router.use(basePath, (_, response) => write(response, fault('NOT_FOUND')))
-  return router.use(answerUnreadable(() => fault('INVALID_ARGUMENT', 'The body can not be read.')))
+  return router.use(answerUnreadable(() => fault('INVALID_ARGUMENT', 'The body cannot be read.')))
 }
 
 const correlator = 'x-correlator'

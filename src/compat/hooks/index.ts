@@ -49,7 +49,7 @@ const hooksByName = z.record(hookName, hook).check(({ value, issues }) => {
       const owner = owners.get(one) ?? name
       owners.set(one, owner)
       if (owner === name) continue
-      const message = `is also the secret of ${owner}; each hook needs another secret`
+      const message = `is also the secret of ${owner}; each hook needs a separate secret`
       issues.push({ code: 'custom', message, path: [name, 'secret'], input: '' })
     }
   }

@@ -67,7 +67,7 @@ function createTwilioRouter(postern: PosternCalls, services: Services): Router {
   )
   return router.use(
     answerUnreadable((isTooLarge) =>
-      fault(60200, isTooLarge ? 'The body is too large' : 'The request can not be read'),
+      fault(60200, isTooLarge ? 'The body is too large' : 'The request cannot be read'),
     ),
   )
 

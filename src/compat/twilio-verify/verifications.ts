@@ -104,7 +104,7 @@ export function createVerifications(postern: PosternCalls, services: Services) {
     return { status: 200, body: viewOf(asked, { ...notice, status: Status }) }
   })
 
-  /** The verification with this SID, or the latest one to this recipient. If there is none, the answer. */
+  /** The verification with this SID, or the latest one to this recipient. If there is none, the error. */
   async function find(asked: Asked, scene: string, sidOrTo: string): Promise<NoticeView | Answer> {
     const { app } = asked.account
     const id = noticeIdOf('VE', sidOrTo)

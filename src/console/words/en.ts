@@ -48,8 +48,8 @@ export const en = {
     back: 'Back to search',
     unavailable: 'Not available',
     unavailableText: (part: string) =>
-      `${part === 'postgresql' ? 'PostgreSQL' : 'Redis'} does not answer, so this page has no data. The page works again when it does.`,
-    resetAgain: 'If you sent a reset: it may be recorded but only half done. Send it again.',
+      `${part === 'postgresql' ? 'PostgreSQL' : 'Redis'} does not answer, so this page has no data. The page works again when it answers.`,
+    resetAgain: 'If you sent a reset, send it again: it may be recorded but only half done.',
     notFound: 'Not found',
     notFoundText: 'This page does not exist, or it belongs to an app that your key cannot see.',
     forbidden: 'Form refused',

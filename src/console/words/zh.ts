@@ -108,10 +108,10 @@ export const zh: typeof en = {
       '请查看等待中的消息需要哪个服务商，以及是否有工作进程在运行。',
     ],
     failing: ({ provider, percent }) => [
-      `服务商 ${provider} 最近两小时只接收了 ${percent}% 的消息`,
+      `服务商 ${provider} 最近两小时只接受了 ${percent}% 的消息`,
       '请在失败的消息中查看原因。',
     ],
-    events: () => ['事件接收方没有接收事件', '请检查接收方。一天内未被接收的事件将被放弃。'],
+    events: () => ['事件接收方没有接受事件', '请检查接收方。一天内未被接受的事件将被放弃。'],
     dropped: () => [
       '部分拒绝和校验没有记录',
       '数量过多，可能受到攻击。查询时可能缺少部分记录；各规则的拒绝次数是完整的。',
@@ -184,7 +184,7 @@ export const zh: typeof en = {
     ],
     pending: ['尚未发送', '请等待一分钟。如果很多消息都这样，请查看“投递”。'],
     sent: (provider) => [
-      `${provider} 已接收，尚无回执`,
+      `${provider} 已接受，尚无回执`,
       '如未收到，请用服务商的消息编号查询。有的服务商不提供回执。',
     ],
     delivered: ['运营商称已送达', '请查看其他设备、垃圾邮件和被屏蔽的发件人。'],
@@ -208,8 +208,8 @@ export const zh: typeof en = {
   errors: {
     invalid_recipient: '服务商查无此号码或邮箱。',
     not_delivered: '回执显示未送达。',
-    rejected: '路由中的所有服务商都拒绝该消息。',
-    tries_used_up: '所有发送尝试均失败，没有服务商接收。',
+    rejected: '路由中的所有服务商都退回该消息。',
+    tries_used_up: '所有发送尝试均失败，没有服务商接受。',
     outcome_unknown: '最后一次应答丢失，可能已送达，因此不再发送。',
     no_route: '没有工作进程配置了适用的路由。',
     not_rendered: '没有工作进程配置了该模板，或缺少解密变量的密钥。',
@@ -224,14 +224,14 @@ export const zh: typeof en = {
     asked: (kind) => (kind === 'captcha' ? '请求验证码，已受理' : '请求发送消息，已受理'),
     scene: (scene) => `场景 ${scene}`,
     outcomes: {
-      accepted: '已接收',
-      rejected: '拒绝该消息',
+      accepted: '已接受',
+      rejected: '退回该消息',
       invalid_recipient: '查无此收件人',
       postponed: '推迟向该收件人投递',
       throttled: '要求等待',
-      unavailable: '不可用，未接收',
-      unknown: '没有应答，可能已接收',
-      not_taken: '报告未曾接收',
+      unavailable: '不可用，未接受',
+      unknown: '没有应答，可能已接受',
+      not_taken: '报告未曾接受',
     },
     times: (count) => `共 ${count} 次，直到`,
     lostWorker: '已中断的工作进程',
@@ -283,7 +283,7 @@ export const zh: typeof en = {
   },
   delivery: {
     queues: '队列',
-    channel: '渠道',
+    channel: '发送方式',
     jobs: { waiting: '等待', prioritized: '批量', delayed: '稍后', active: '处理中' },
     oldest: '最早的未发送消息',
     oldestEvent: '最早的未送达事件',
@@ -307,8 +307,8 @@ export const zh: typeof en = {
   rules: {
     asked: {
       captcha: '发送验证码之前执行',
-      browser: '与 captcha 一起执行，仅限可公开密钥',
-      'browser-check': '与 check 一起执行，仅限可公开密钥',
+      browser: '与 captcha 一起执行，仅限公开密钥',
+      'browser-check': '与 check 一起执行，仅限公开密钥',
       notice: '发送通知之前执行',
       check: '比对验证码之前执行',
     },
@@ -342,8 +342,8 @@ export const zh: typeof en = {
     since: '产生时间',
     due: '下次尝试',
     tries: '尝试次数',
-    none: '没有等待的事件。接收方尚未接收的事件会列在这里。',
-    note: '接收方尚未接收的事件。一天后仍未接收的事件将被放弃。',
+    none: '没有等待的事件。接收方尚未接受的事件会列在这里。',
+    note: '接收方尚未接受的事件。一天后仍未接受的事件将被放弃。',
   },
   operations: {
     who: '操作者',

@@ -14,7 +14,7 @@ export interface SlotCalls {
   acquire(slot: Slot): Promise<Answer>
   peek(slot: Slot): Promise<readonly Found[]>
   takeBack(slot: Slot): Promise<unknown>
-  /** Takes the uses back when Redis answers again. */
+  /** Gives the uses back when Redis answers again. */
   giveUp(slot: Slot): void
 }
 

@@ -5,7 +5,7 @@ export { webhook as default } from '../../../src/providers/webhook/index.ts'
 
 export const secret = `whsec_${Buffer.from('a secret of twenty-four b').toString('base64')}`
 
-/** A webhook has no answer for a recipient that can not be reached. */
+/** A webhook has no answer for a recipient that cannot be reached. */
 const { invalid_recipient: _, ...expected } = expectedOverHttp
 
 export const conformance = {
