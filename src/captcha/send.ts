@@ -72,7 +72,7 @@ export function createSendCaptcha(deps: {
   const { createNotice, store, code, testRecipients, canReach, nowMs } = deps
   const validityIn = createValidityText(code.ttlMs)
 
-  /** Throws Unavailable if Redis or PostgreSQL is out of reach; then its uses are given back. */
+  /** Throws Unavailable if Redis or PostgreSQL is out of reach; then the uses of the send are given back. */
   return async function sendCaptcha(asked: CaptchaAsked, caller: Caller): Promise<SendOutcome> {
     const answerBy = oncePerKey.answerBy()
     const { app, isPage } = caller

@@ -70,7 +70,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>, takes
       if (await isKnownToList(origin)) allow(origin, response)
     },
 
-    /** Like `admitUnknown`, and returns the refusal for a page of a surely unlisted origin. */
+    /** Like `admitUnknown`, and returns the refusal for a page whose origin no key lists. */
     async refuseUnlisted(
       token: string | undefined,
       { headers: { origin } }: Request,

@@ -42,7 +42,7 @@ export const id = plainText(64)
     examples: ['01a1fdac-16f8-75c6-b2de-26f19df3a927'],
   })
 export const scene = shortName.meta({
-  description: 'The purpose of the code. A code for one scene never passes another.',
+  description: 'The purpose of the code. A code for one scene never passes in another.',
   examples: ['signup'],
 })
 export const template = shortName.meta({

@@ -42,7 +42,7 @@ export function createSendNotice(deps: {
   const { readMessage, oncePerKey, quota, createNotice, store, canReach, nowMs } = deps
   const policy = 'notice'
 
-  /** Throws Unavailable if Redis or PostgreSQL is out of reach; then its uses are given back. */
+  /** Throws Unavailable if Redis or PostgreSQL is out of reach; then the uses of the send are given back. */
   return async function sendNotice(asked: NoticeAsked, caller: Caller): Promise<SendOutcome> {
     const answerBy = oncePerKey.answerBy()
     const { app } = caller

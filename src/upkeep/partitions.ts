@@ -24,7 +24,7 @@ const firstMondayMs = 4 * dayMs
 
 /**
  * `fillfactor` leaves room in each page, so that erasing a recipient changes no index (erase.ts). Vacuum starts when a tenth
- * of the rows is dead. By PostgreSQL's default of a fifth, a week of millions of rows would keep twice as many.
+ * of the rows is dead. By PostgreSQL's default of a fifth, a week of millions of rows would keep twice as many dead rows.
  */
 const storage = 'fillfactor = 90, autovacuum_vacuum_scale_factor = 0.1'
 
