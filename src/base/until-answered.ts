@@ -18,7 +18,7 @@ interface Entry {
 }
 
 const retryMs = 200
-/** A server may continue a request after its caller has stopped waiting, but never for so long. */
+/** A server may continue a request after its caller has stopped waiting, but never for this long. */
 const onceMoreMs = 2_000
 /** Pieces of work at a time. A batcher may send all of them in one call. */
 const maxAtOnce = 100
