@@ -9,19 +9,6 @@
 import type { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-export interface LogOutput {
-  write(line: string): void
-  /** Writes the gathered lines, for one second at most. */
-  close(): Promise<void>
-}
-
-export interface LogOutputOptions {
-  /** Called at once with the number of dropped lines. */
-  readonly onDropped: (lines: number) => void
-  /** Called when lines can be written again, with the number dropped since the last call. */
-  readonly onResumed: (dropped: number) => void
-}
-
 /** Lines are gathered into one write of this size, or one write a second. */
 const gatheredLength = 32_768
 const flushEveryMs = 1_000
@@ -29,7 +16,15 @@ const flushEveryMs = 1_000
 const maxWaitingLength = 1_048_576
 const closeWithinMs = 1_000
 
-export function createLogOutput(stream: Writable, options: LogOutputOptions): LogOutput {
+export function createLogOutput(
+  stream: Writable,
+  options: {
+    /** Called at once with the number of dropped lines. */
+    readonly onDropped: (lines: number) => void
+    /** Called when lines can be written again, with the number dropped since the last call. */
+    readonly onResumed: (dropped: number) => void
+  },
+) {
   let waiting: string[] = []
   let waitingLength = 0
   let isWriting = false
@@ -65,13 +60,14 @@ export function createLogOutput(stream: Writable, options: LogOutputOptions): Lo
   process.on('exit', flush)
 
   return {
-    write(line) {
+    write(line: string) {
       if (waitingLength + line.length > maxWaitingLength) return drop(1)
       waiting.push(line)
       waitingLength += line.length
       if (waitingLength >= gatheredLength) flush()
     },
-    async close() {
+    /** Writes the gathered lines, for one second at most. */
+    async close(): Promise<void> {
       const deadline = performance.now() + closeWithinMs
       flush()
       while ((isWriting || waiting.length > 0) && performance.now() < deadline) {

@@ -80,9 +80,7 @@ function facadeProblems(
   checks: SectionChecks,
 ): FileProblem[] {
   return Object.entries(asRecord(compat)).flatMap(([name, settings]) =>
-    checks
-      .facade(name, settings)
-      .map(({ path, message }) => ({ path: ['compat', name, ...path], message })),
+    checks.facade(name, settings).map(below('compat', name)),
   )
 }
 
@@ -106,9 +104,7 @@ function providerProblems(
   file: string,
 ): FileProblem[] {
   return [...providers].flatMap(([name, entry]) =>
-    checks
-      .provider(name, entry, file)
-      .map(({ path, message }) => ({ path: ['providers', name, ...path], message })),
+    checks.provider(name, entry, file).map(below('providers', name)),
   )
 }
 
@@ -157,7 +153,7 @@ interface Sections {
   readonly providers: ReadonlyMap<string, ProviderEntry>
   /** All names, also of malformed providers. */
   readonly providerNames: readonly string[]
-  readonly routes: readonly { path: ['routes', Channel, number]; route: Route }[]
+  readonly routes: readonly { path: readonly ['routes', Channel, number]; route: Route }[]
   readonly templates: string | undefined
   readonly testRecipients: readonly { to: string; code: string }[]
   readonly defaultCountry: string | undefined
@@ -172,20 +168,11 @@ function soundSections(raw: unknown): Sections {
   const { rules, checkRules, templates: pageTemplates } = asRecord(browser)
   const { recipients: testRecipients } = asRecord(testing)
   const { defaultCountry } = asRecord(recipients)
-  const routesOf = (channel: Channel) => {
-    const list = asRecord(routes)[channel]
-    return (Array.isArray(list) ? list : []).flatMap((each: unknown, index) => {
-      const parsed = route.safeParse(each)
-      return parsed.success
-        ? [
-            {
-              path: ['routes', channel, index] as Sections['routes'][number]['path'],
-              route: parsed.data,
-            },
-          ]
-        : []
+  const routesOf = (channel: Channel) =>
+    listIn(asRecord(routes)[channel]).flatMap((each, index) => {
+      const { data } = route.safeParse(each)
+      return data ? [{ path: ['routes', channel, index] as const, route: data }] : []
     })
-  }
   return {
     plugins: listIn(plugins),
     policies: isObject(policies) ? policies : undefined,
@@ -194,8 +181,8 @@ function soundSections(raw: unknown): Sections {
     pageTemplates: listIn(pageTemplates),
     providers: new Map(
       Object.entries(asRecord(providers)).flatMap(([name, entry]) => {
-        const parsed = providerEntry.safeParse(entry)
-        return parsed.success ? [[name, parsed.data] as const] : []
+        const { data } = providerEntry.safeParse(entry)
+        return data ? [[name, data] as const] : []
       }),
     ),
     providerNames: Object.keys(asRecord(providers)),
@@ -213,6 +200,11 @@ function pricesIn(prices: Readonly<Record<string, unknown>>): Record<string, num
     Number.isFinite(entry[1])
   return Object.fromEntries(Object.entries(prices).filter(isNumber))
 }
+
+/** Puts the place of a section before the path of a problem. */
+const below =
+  (...place: string[]) =>
+  ({ path, message }: FileProblem): FileProblem => ({ path: [...place, ...path], message })
 
 const asRecord = (value: unknown) => (isObject(value) ? value : {})
 const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])

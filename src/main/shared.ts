@@ -3,7 +3,6 @@
  * closes all of them, the last opened first.
  */
 import { type Closers, closeWithinMs, createClosers } from '../base/closers.ts'
-import { eventTypes } from '../base/event-types.ts'
 import { createLog } from '../base/log.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
 import type { RedisClient } from '../base/redis-script.ts'
@@ -80,7 +79,7 @@ function openStores(
   metrics: Metrics,
   closers: Closers,
 ) {
-  const wantedEvents = wantedEventTypes(file.events, eventTypes)
+  const wantedEvents = wantedEventTypes(file.events)
   const codes = createCodeStore(openRedis('code'), secrets, {
     keyPrefix,
     ttlMs: file.code.ttl,

@@ -71,30 +71,24 @@ export async function migrate(
 
 /** The migrations that are not applied yet, for `readyz`. Throws if PostgreSQL is away. */
 export async function pendingMigrations(pool: pg.Pool): Promise<string[]> {
-  const migrations = await knownMigrations()
+  const names = await namesIn(migrationsFolder)
   const { rows } = await pool.query(
     "SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists",
   )
   const applied = rows[0].exists ? await appliedChecksums(pool) : new Map()
-  return migrations.map(({ name }) => name).filter((name) => !applied.has(name))
+  return names.filter((name) => !applied.has(name))
 }
 
-/** Read only once, because the migrations of a build never change. */
-let known: Promise<Migration[]> | undefined
-
-function knownMigrations(): Promise<Migration[]> {
-  known ??= readMigrations(migrationsFolder).catch((error) => {
-    known = undefined
-    throw error
-  })
-  return known
+async function namesIn(folder: URL): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true })
+  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+  return names.sort()
 }
 
 async function readMigrations(folder: URL): Promise<Migration[]> {
-  const entries = await readdir(folder, { withFileTypes: true })
-  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+  const names = await namesIn(folder)
   return Promise.all(
-    names.sort().map(async (name) => {
+    names.map(async (name) => {
       const sql = await readFile(new URL(`${name}/migration.sql`, folder), 'utf8')
       return { name, sql, checksum: createHash('sha256').update(sql).digest('hex') }
     }),

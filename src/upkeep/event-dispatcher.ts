@@ -13,7 +13,7 @@
  * moves that they report. A delay of a second does not matter to receivers.
  */
 import { backoffMs } from '../base/backoff.ts'
-import type { EventType } from '../base/event-types.ts'
+import { type EventType, eventTypes } from '../base/event-types.ts'
 import { createHttpClient, type HttpOutcome } from '../base/http-client.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
@@ -42,11 +42,8 @@ const pauseMs = (tries: number) => backoffMs(tries, firstPauseMs, longestPauseMs
 const giveUpAfterMs = 86_400_000
 
 /** The event types that at least one receiver wants. */
-export function wantedEventTypes(
-  receivers: readonly Receiver[],
-  all: readonly EventType[],
-): EventType[] {
-  return all.filter((type) => receivers.some(({ types }) => types?.includes(type) ?? true))
+export function wantedEventTypes(receivers: readonly Receiver[]): EventType[] {
+  return eventTypes.filter((type) => receivers.some(({ types }) => types?.includes(type) ?? true))
 }
 
 export interface DispatcherDeps {

@@ -3,20 +3,11 @@ import { z } from 'zod'
 import { dkimSettingsIn } from './dkim.ts'
 
 /**
- * The policy-file entry of an SMTP provider, and the parser of its two strings. Errors name the fault but never repeat the
- * value, because the URL contains a password.
+ * The server of an SMTP provider. Errors name the fault but never repeat the value, because the URL contains a password.
+ * `secure`: TLS from the first byte. `tls`: `auto` uses STARTTLS if the server offers it, `required` sends nothing
+ * without it, `off` never uses it.
  */
-export interface SmtpServer {
-  readonly host: string
-  readonly port: number
-  /** TLS from the first byte (`smtps:`). */
-  readonly secure: boolean
-  /** `auto` uses STARTTLS if the server offers it, `required` sends nothing without it, `off` never uses it. */
-  readonly tls: 'auto' | 'required' | 'off'
-  readonly auth?: { readonly user: string; readonly pass: string }
-}
-
-const url = z.string().transform((text, context): SmtpServer => {
+const url = z.string().transform((text, context) => {
   const problem = (message: string) => {
     context.addIssue({ code: 'custom', message })
     return z.NEVER
@@ -42,9 +33,10 @@ const url = z.string().transform((text, context): SmtpServer => {
       port: port === '' ? (secure ? 465 : 587) : Number(port),
       secure,
       tls,
-      ...(username === ''
-        ? {}
-        : { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
+      auth:
+        username === ''
+          ? undefined
+          : { user: decodeURIComponent(username), pass: decodeURIComponent(password) },
     }
   } catch {
     return problem('has a % without two hexadecimal digits')
