@@ -2,13 +2,13 @@
  * Receives events and prints them. See docs/events.md.
  *
  *   cd examples/events && npm install
- *   EVENTS_SECRET=whsec_… node receiver.mjs   # and in the policy file: events: { url: "http://localhost:8082", secret: … }
+ *   EVENTS_SECRET=whsec_… node receiver.mjs   # and in the policy file: events: { url: "http://localhost:8083", secret: … }
  */
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
 
-const { EVENTS_SECRET, PORT = '8082' } = process.env
+const { EVENTS_SECRET, PORT = '8083' } = process.env
 
 // #region receive
 const webhook = new Webhook(EVENTS_SECRET) // for a secret without whsec_: new Webhook(secret, { format: 'raw' })

@@ -1,9 +1,12 @@
+import { parseArgs } from 'node:util'
+import { commandLine } from '../base/command-line.ts'
 import { loadEnvFile } from '../config/env-file.ts'
 import { migrateProblem } from '../storage/database-ready.ts'
 import { migrate } from '../storage/migrate.ts'
-import { databaseUrlOrStop, stop } from './stop.ts'
+import { databaseUrlOrStop, orUsage, stop } from './stop.ts'
 
 /** `npm run migrate`: needs only DATABASE_URL, so it can run before any secret exists. */
+orUsage(`Usage: ${commandLine('migrate')}`, () => parseArgs({ options: {} }))
 loadEnvFile()
 const databaseUrl = databaseUrlOrStop()
 try {
