@@ -1,7 +1,5 @@
-/** Builds the routes of the API and their dependencies. */
+/** Builds the router of the API, and the calls in process. */
 import type { Router } from 'express'
-import { createApiKeys } from '../access/api-keys.ts'
-import { createBootstrap } from '../access/bootstrap.ts'
 import { createListedOrigins } from '../access/listed-origins.ts'
 import { captchaRoutes } from '../http/captchas.ts'
 import { createCalls } from '../http/in-process.ts'
@@ -18,35 +16,26 @@ import { sandboxRoutes } from '../http/sandbox.ts'
 import { createUnderWay } from '../http/under-way.ts'
 import { createReceiptReaders } from '../providers/kinds.ts'
 import { createLoginThrottle } from '../rules/login-throttle.ts'
-import type { OnDecided } from '../rules/quota.ts'
-import { composeChecking } from './checking.ts'
-import { composeRequests } from './requests.ts'
-import { composeSending } from './sending.ts'
+import type { Requests } from './requests.ts'
 import type { Shared } from './shared.ts'
-import { composeSupport } from './support.ts'
 
-/** For the app of Postern or of a host. `onDecided` is called with every decision of the limits. */
-export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
+/** For the app of Postern or of a host. */
+export async function createApiRouter(shared: Shared, requests: Requests) {
   const { closers, log, metrics, secrets, limits } = shared
-  const { environment, file } = shared.config
+  const { file, plugins } = shared.config
   const { database } = shared.servers
   const { notices, receipts, outbox } = shared.stores
-  const requests = composeRequests(shared, onDecided)
-  const { normaliseRecipient, isTestRecipient, challenges } = requests
-  const sending = composeSending(shared, requests)
-  const checking = await composeChecking(shared, requests)
-  const support = composeSupport(shared, requests)
+  const { normaliseRecipient, challenges, keys } = requests
   const reads = createNoticeReads({ ...secrets, store: notices, normaliseRecipient })
   const routes = [
     ...captchaRoutes({
-      ...sending,
-      ...checking,
+      ...requests,
       offerChallenge: challenges.offer,
       pageTemplates: file.browser.templates,
     }),
-    ...passRoutes({ ...checking, normaliseRecipient }),
-    ...noticeRoutes({ ...sending, ...reads }),
-    ...recipientRoutes({ ...support, normaliseRecipient, isTestRecipient }),
+    ...passRoutes(requests),
+    ...noticeRoutes({ ...requests, ...reads }),
+    ...recipientRoutes(requests),
     receiptRoute({
       readers: createReceiptReaders(shared.config.providers),
       takeReceipts: receipts.take,
@@ -55,18 +44,9 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     ...limitRoutes({ ...limits, loginThrottle: createLoginThrottle(limits) }),
     ...(outbox ? sandboxRoutes(outbox) : []),
   ]
-  const keys = createApiKeys(database)
-  const bootstrapKey = environment.BOOTSTRAP_SECRET_KEY
-  if (bootstrapKey) {
-    const bootstrap = createBootstrap(keys.ensure, log)
-    closers.onClose(bootstrap.close)
-    await bootstrap.ensure(bootstrapKey)
-  }
   const underWay = createUnderWay()
-  const { plugins } = shared.config
   const calls = createCalls({
-    ...sending,
-    ...checking,
+    ...requests,
     ...{ reads, findKey: keys.find, underWay },
     sendsOwnCodes: plugins.some(({ sendsOwnCodes }) => sendsOwnCodes),
   })
@@ -82,5 +62,5 @@ export async function createApiRouter(shared: Shared, onDecided?: OnDecided) {
     takesPageTraces: file.browser.traces,
   })
   closers.onClose(() => underWay.close())
-  return { router, underWay, calls, keys, requests, support }
+  return { router, underWay, calls }
 }

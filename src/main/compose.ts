@@ -1,6 +1,6 @@
 /**
- * The composition root. Only this file and its neighbours (shared, API router, console and worker role) build, connect
- * and close the parts of a process. API processes, worker processes and tests (both in one) use the same code.
+ * The composition root. Only this file and its neighbours (shared, requests, API router, console and worker role) build,
+ * connect and close the parts of a process. API processes, worker processes and tests (both in one) use the same code.
  */
 import type { Router } from 'express'
 import type { createLog } from '../base/log.ts'
@@ -16,6 +16,7 @@ import { createApiRouter } from './api-router.ts'
 import { composeConsole } from './console-role.ts'
 import type { Config } from './load-config.ts'
 import type { Limits } from './reloadable-limits.ts'
+import { composeRequests } from './requests.ts'
 import { defaultKeyPrefix, openShared, type Shared } from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'
 
@@ -105,8 +106,9 @@ async function startRoles(shared: Shared, roles: Roles, options: Options) {
   liveness = startLiveness({ workers, depths: stores.producer.depths })
   closers.onClose(() => liveness?.stop())
   if (roles.api) {
-    const api = await createApiRouter(shared, options.demo?.onDecided)
-    console = composeConsole(shared, api)
+    const requests = await composeRequests(shared, options.demo?.onDecided)
+    const api = await createApiRouter(shared, requests)
+    console = composeConsole(shared, requests)
     addresses.api = await serveApi(shared, api, options.demo?.createRouter(shared), options.quietMs)
   }
   // Waits for the first connection. Otherwise a slow connection would look like a missing Redis.

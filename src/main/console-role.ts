@@ -14,15 +14,10 @@ import { createSignIn, signInPolicies } from '../console/sign-in.ts'
 import { storyRoutes } from '../console/story-page.ts'
 import { createDeliveryState } from '../delivery/delivery-state.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
-import type { createApiRouter } from './api-router.ts'
+import type { Requests } from './requests.ts'
 import { openLimiter, type Shared } from './shared.ts'
 
-type Api = Awaited<ReturnType<typeof createApiRouter>>
-
-export function composeConsole(
-  shared: Shared,
-  { keys, requests, support }: Pick<Api, 'keys' | 'requests' | 'support'>,
-): RequestListener {
+export function composeConsole(shared: Shared, requests: Requests): RequestListener {
   const { secrets, log, metrics, limits, config } = shared
   const { database, redis, keyPrefix, openRedis } = shared.servers
   const { notices, events, backlog } = shared.stores
@@ -32,8 +27,7 @@ export function composeConsole(
   const { state, paceOf } = createDeliveryState({ backlog, redis, keyPrefix, paces, ...limits })
   const ofPages = {
     ...requests,
-    ...support,
-    ...{ keys, notices, events, everyApp, secrets, paceOf },
+    ...{ notices, events, everyApp, secrets, paceOf },
     sealing: createSealing(secrets),
     lastDay: createLastDay(notices.countHour),
     policies: limits.policies,
@@ -58,10 +52,10 @@ export function composeConsole(
       sessions: createSessions({ redis, keyPrefix }),
       signIn: createSignIn({
         limiter: openLimiter(shared, limiterRedis, 'console:', signInPolicies),
-        findKey: keys.find,
+        findKey: requests.keys.find,
         onTried: (outcome) => metrics.signIns.inc({ outcome }),
       }),
-      findKeyById: keys.findById,
+      findKeyById: requests.keys.findById,
       everyApp,
     }),
     nowMs: database.nowMs,

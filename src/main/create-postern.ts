@@ -8,6 +8,7 @@ import type { PosternCalls } from '../http/in-process.ts'
 import type { Additions } from '../http/plugins.ts'
 import { createApiRouter } from './api-router.ts'
 import { createExtensions, loadConfig } from './load-config.ts'
+import { composeRequests } from './requests.ts'
 import { defaultKeyPrefix, openShared } from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'
 
@@ -66,7 +67,7 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
   let hasWorker = false
   let closing: Promise<void> | undefined
   try {
-    const { router, underWay, calls } = await createApiRouter(shared)
+    const { router, underWay, calls } = await createApiRouter(shared, await composeRequests(shared))
     // A first call would find a connection that is still being made.
     await shared.servers.firstTries()
     return {

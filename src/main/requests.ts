@@ -1,18 +1,50 @@
-/** The steps of every send and check: recipients, limits, challenges, and the records for support. */
+/** Builds what answers requests, for the router of the API and for the console. */
+import { createApiKeys } from '../access/api-keys.ts'
+import { createBootstrap } from '../access/bootstrap.ts'
+import { createCancelCaptcha, createFindCaptcha } from '../captcha/cancel.ts'
+import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createChallengeKind, createChallenges } from '../captcha/challenges.ts'
+import { createCheckCaptcha } from '../captcha/check.ts'
+import { createPasses } from '../captcha/passes.ts'
+import { createSendCaptcha } from '../captcha/send.ts'
+import { findRoute, type RoutedMessage } from '../delivery/provider-order.ts'
+import { createNoticeCreator } from '../notice/create.ts'
+import { createIdempotency } from '../notice/idempotency.ts'
+import { createReadMessage } from '../notice/message.ts'
+import { createOncePerKey } from '../notice/once-per-key.ts'
+import { createSendNotice } from '../notice/send.ts'
+import { openCanReach } from '../recipient/mail-domains.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
 import { createRefusals } from '../recipient/refusals.ts'
 import { createTestRecipients, warnOfTestRecipients } from '../recipient/test-recipients.ts'
 import { createGuessLimits } from '../rules/guess-limits.ts'
 import { createPriceOf } from '../rules/price-of.ts'
 import { createQuota, type OnDecided } from '../rules/quota.ts'
+import { createOperations } from '../support/operations.ts'
+import { createFindRecorded } from '../support/recorded.ts'
 import { createRecorder } from '../support/recorder.ts'
+import { createSupport } from '../support/support.ts'
+import { createReadTally } from '../support/tally.ts'
 import type { Shared } from './shared.ts'
 
-export type Requests = ReturnType<typeof composeRequests>
+export type Requests = Awaited<ReturnType<typeof composeRequests>>
 
 /** `onDecided` is called with every decision of the limits. */
-export function composeRequests(shared: Shared, onDecided?: OnDecided) {
+export async function composeRequests(shared: Shared, onDecided?: OnDecided) {
+  const steps = composeSteps(shared, onDecided)
+  return {
+    ...steps,
+    ...composeSending(shared, steps),
+    ...(await composeChecking(shared, steps)),
+    ...composeSupport(shared, steps),
+    keys: await openKeys(shared),
+  }
+}
+
+type Steps = ReturnType<typeof composeSteps>
+
+/** The steps of every send and check: recipients, limits, challenges, and the records for support. */
+function composeSteps(shared: Shared, onDecided?: OnDecided) {
   const { closers, log, metrics, secrets, config } = shared
   const { redis, keyPrefix } = shared.servers
   const { nowMs } = shared.servers.database
@@ -59,4 +91,107 @@ export function composeRequests(shared: Shared, onDecided?: OnDecided) {
     guessLimits: createGuessLimits({ quota, limiter, policies }),
     challenges,
   }
+}
+
+/** The sends of captchas and notices, from a request to a row and a job. */
+function composeSending(shared: Shared, steps: Steps) {
+  const { closers, log, metrics, secrets } = shared
+  const { file, templates } = shared.config
+  const { database } = shared.servers
+  const { notices, codes, producer } = shared.stores
+  const { isTestRecipient, normaliseRecipient, quota } = steps
+  const { nowMs } = database
+  const idempotency = createIdempotency(database)
+  closers.onClose(() => idempotency.close())
+  const creator = createNoticeCreator({
+    ...{ store: notices, producer, metrics, log, isTestRecipient, nowMs },
+    hashRecipient: (channel, to) => secrets.recipientHashes(channel, to)[0] as Buffer,
+    seal: secrets.seal,
+  })
+  closers.onClose(() => creator.close())
+  const reach = openCanReach(file.recipients.mail, isTestRecipient)
+  closers.onClose(() => reach.close())
+  const sending = {
+    readMessage: createReadMessage({
+      normaliseRecipient,
+      templates,
+      isRouted: (message: RoutedMessage) => findRoute(file.routes, message) !== undefined,
+      isTestRecipient,
+    }),
+    oncePerKey: createOncePerKey(idempotency),
+    quota,
+    createNotice: creator.createNotice,
+    store: notices,
+    canReach: reach.canReach,
+    nowMs,
+  }
+  return {
+    sendCaptcha: createSendCaptcha({
+      ...sending,
+      challenges: steps.challenges,
+      guessLimits: steps.guessLimits,
+      codes,
+      code: { ...file.code, ttlMs: file.code.ttl },
+      testRecipients: steps.testRecipients,
+    }),
+    sendNotice: createSendNotice({ ...sending, ttlMs: file.notice.ttl }),
+  }
+}
+
+/** The check of typed codes, and the passes of right codes. */
+async function composeChecking(shared: Shared, steps: Steps) {
+  const { closers, metrics, secrets } = shared
+  const { database, redis, keyPrefix } = shared.servers
+  const { events, wantedEvents, codes, notices } = shared.stores
+  const { normaliseRecipient, testRecipients, challenges, guessLimits, recorder } = steps
+  const { nowMs } = database
+  const passes = await createPasses({ redis, keyPrefix, secrets, nowMs })
+  closers.onClose(() => passes.close())
+  const captchaEvents = createCaptchaEvents({
+    ...{ redis, secrets, keyPrefix },
+    types: wantedEvents,
+    write: events.add,
+    endCode: notices.endCode,
+  })
+  closers.onClose(() => captchaEvents.close())
+  const checkCaptcha = createCheckCaptcha({
+    ...{ normaliseRecipient, testRecipients, challenges, codes },
+    limits: guessLimits,
+    code: shared.config.file.code,
+    passes,
+    metrics,
+    nowMs,
+    events: captchaEvents,
+    onChecked: recorder.checked,
+  })
+  const findCaptcha = createFindCaptcha({ ...steps, store: notices, codes })
+  const cancelCaptcha = createCancelCaptcha({ findCaptcha, codes, endCode: notices.endCode })
+  return { checkCaptcha, findCaptcha, cancelCaptcha, passes }
+}
+
+/** The look-up and reset of a recipient. */
+function composeSupport(shared: Shared, { quota }: Steps) {
+  const { notices: store, codes } = shared.stores
+  const { limiter, policies } = shared.limits
+  const { secrets } = shared
+  const { database, redis, keyPrefix } = shared.servers
+  const codeTtlMs = shared.config.file.code.ttl
+  const operations = createOperations(database)
+  const findRecorded = createFindRecorded({ redis, secrets, keyPrefix, codeTtlMs })
+  const support = createSupport({
+    ...{ store, operations, findRecorded, codes, limiter, quota, secrets, policies },
+  })
+  const readTally = createReadTally(redis, keyPrefix)
+  return { ...support, operations, findRecorded, readTally }
+}
+
+async function openKeys({ config, servers, closers, log }: Shared) {
+  const keys = createApiKeys(servers.database)
+  const bootstrapKey = config.environment.BOOTSTRAP_SECRET_KEY
+  if (bootstrapKey) {
+    const bootstrap = createBootstrap(keys.ensure, log)
+    closers.onClose(bootstrap.close)
+    await bootstrap.ensure(bootstrapKey)
+  }
+  return keys
 }
