@@ -1,6 +1,7 @@
 /** One provider's hours as bars in plain SVG: sent above the line, failed or expired below it. */
+
+import { type Html, html } from '../base/html.ts'
 import type { ProviderCounts } from '../notice/hour-counts.ts'
-import { type Html, html } from './html.ts'
 import type { View } from './page.ts'
 import { numberText, time } from './parts.ts'
 

@@ -13,6 +13,7 @@ import express, {
   type RequestHandler,
   type Response,
 } from 'express'
+import { type Html, html } from '../base/html.ts'
 import type { Log } from '../base/log.ts'
 import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
@@ -21,7 +22,6 @@ import { createAssets } from './assets.ts'
 import { chosenLanguageOf, endOfSessionHeader, languageHeader, sessionHeader } from './cookies.ts'
 import { type Door, hasToken, isFromHere, type Visitor } from './door.ts'
 import { frame } from './frame.ts'
-import { type Html, html } from './html.ts'
 import type { ConsoleRoute, Given, View } from './page.ts'
 import { signInPage } from './sign-in-page.ts'
 import { words as allWords, type Language } from './words.ts'

@@ -2,11 +2,12 @@
  * The delivery page: queues, workers, and each provider with its circuit breaker and its pace. All apps share them. An
  * operator of one app sees only delays and stopped providers, no counts: the counts include other apps.
  */
+
+import { type Html, html } from '../base/html.ts'
 import type { WorkerNote } from '../delivery/worker-notes.ts'
 import type { WindowState } from '../limiter/index.ts'
 import type { Backlog } from '../notice/backlog.ts'
 import type { Browse } from '../notice/browse.ts'
-import { type Html, html } from './html.ts'
 import type { ConsoleRoute, View } from './page.ts'
 import { badge, stateBadge, table } from './parts.ts'
 import { wordFor } from './words.ts'

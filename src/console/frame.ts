@@ -1,5 +1,5 @@
 /** The frame around every page: head, navigation, sign-out and footer. */
-import { type Html, html } from './html.ts'
+import { type Html, html } from '../base/html.ts'
 import type { NavName, View } from './page.ts'
 import { csrfField } from './parts.ts'
 import type { Language, Words } from './words.ts'

@@ -1,11 +1,11 @@
 /** The plain lists: rules in words, keys without secrets, waiting events, operations. */
 import type { KeyFacts } from '../access/key-store.ts'
+import { type Html, html } from '../base/html.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
 import type { EventOutbox } from '../notice/event-outbox.ts'
 import { ownRulesOf, sentenceOf } from '../rules/explain.ts'
 import type { Operations } from '../support/operations.ts'
-import { type Html, html } from './html.ts'
 import type { ConsoleRoute, NavName, PageResult, View } from './page.ts'
 import { badge, csrfField, pager, table, time } from './parts.ts'
 import { wordFor } from './words.ts'

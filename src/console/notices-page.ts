@@ -4,12 +4,13 @@
  * A page may end at a notice of another app, which the search only passed. So the cursor of the next page is sealed, and
  * only operators of every app see how many notices were searched.
  */
+
+import { type Html, html } from '../base/html.ts'
 import { idFloor } from '../base/ids.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Browse } from '../notice/browse.ts'
 import { type NoticeState, noticeStates } from '../notice/states.ts'
 import type { ProviderFacts } from './delivery-page.ts'
-import { type Html, html } from './html.ts'
 import type { ConsoleRoute, Given, View } from './page.ts'
 import { errorText, masked, pager, stateBadge, table, time } from './parts.ts'
 import { wordFor } from './words.ts'

@@ -2,7 +2,7 @@
  * A page of the console is a route. It receives a visit (operator, language, form values) and returns a body or a
  * redirect. `console.ts` adds sessions, tokens, headers and the frame around the body.
  */
-import type { Html } from './html.ts'
+import type { Html } from '../base/html.ts'
 import type { Language, Words } from './words.ts'
 
 export interface Operator {

@@ -1,5 +1,5 @@
 /** The search field: large on the first page, small above each story (`of`). In a story, an empty field keeps the recipient. */
-import { type Html, html } from './html.ts'
+import { type Html, html } from '../base/html.ts'
 import type { View } from './page.ts'
 import { csrfField, icon } from './parts.ts'
 

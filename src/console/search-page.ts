@@ -1,11 +1,12 @@
 /** The first page: one field for a phone number, a mail address or a notice id, and the service status. */
+
+import { html } from '../base/html.ts'
 import { isId } from '../base/ids.ts'
 import { limitableAddress } from '../base/limitable-address.ts'
 import { Unavailable } from '../base/problems.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import type { ReadTally } from '../support/tally.ts'
 import type { DeliveryState } from './delivery-page.ts'
-import { html } from './html.ts'
 import type { LastDay } from './last-day.ts'
 import type { LookedAt, Sealing } from './looked-at.ts'
 import type { ConsoleRoute, View, Visit } from './page.ts'

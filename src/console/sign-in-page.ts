@@ -1,4 +1,4 @@
-import { type Html, html } from './html.ts'
+import { type Html, html } from '../base/html.ts'
 import { icon } from './parts.ts'
 import type { SignedIn } from './sign-in.ts'
 import type { Words } from './words.ts'

@@ -2,6 +2,8 @@
  * "Why did my code not come?": the story of one recipient. The page shows diagnoses, the message timeline and the current
  * state. Support can reset limits and see the full recipient. Both need a reason and are recorded first.
  */
+
+import { html } from '../base/html.ts'
 import { isId } from '../base/ids.ts'
 import { textProblem } from '../base/text-problem.ts'
 import type { Secrets } from '../crypto/secrets.ts'
@@ -13,7 +15,6 @@ import { type Operations, type Resettable, resettable } from '../support/operati
 import type { FindRecorded } from '../support/recorded.ts'
 import type { LookUp, Reset } from '../support/support.ts'
 import { diagnose } from './diagnose.ts'
-import { html } from './html.ts'
 import { type LookedAt, revealedForMs, type Sealing } from './looked-at.ts'
 import type { ConsoleRoute, Given, PageResult, View } from './page.ts'
 import { masked } from './parts.ts'

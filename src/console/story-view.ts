@@ -1,8 +1,9 @@
 /** The view of a story: diagnoses, message timeline, current state, forms. */
+
+import { type Html, html } from '../base/html.ts'
 import { resettable } from '../support/operations.ts'
 import type { LimitState, Story } from '../support/support.ts'
 import type { Diagnosis } from './diagnose.ts'
-import { type Html, html } from './html.ts'
 import type { LookedAt } from './looked-at.ts'
 import type { View } from './page.ts'
 import {

@@ -1,10 +1,11 @@
 /** The events of a story, the latest first: requests, refusals, attempts, receipts, checks, resets. */
+
+import { type Html, html } from '../base/html.ts'
 import { traceIdOf } from '../base/traces.ts'
 import type { Attempt, AttemptOutcome } from '../notice/states.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
 import type { RefusalEntry } from '../support/recorded.ts'
 import type { Story } from '../support/support.ts'
-import { type Html, html } from './html.ts'
 import type { View } from './page.ts'
 import { errorText, icon, type Shape, type Tone, time } from './parts.ts'
 import { wordFor } from './words.ts'

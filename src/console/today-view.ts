@@ -1,9 +1,10 @@
 /** The first page below its search field: what is wrong now, and the figures of the last 24 hours. */
+
+import { type Html, html } from '../base/html.ts'
 import { medianMs } from '../notice/hour-counts.ts'
 import type { HourTally, Tallied } from '../support/tally.ts'
 import { chart, type ProviderHour } from './chart.ts'
 import type { Delivery } from './delivery-page.ts'
-import { type Html, html } from './html.ts'
 import type { CountedHour } from './last-day.ts'
 import type { View } from './page.ts'
 import { badge, icon, numberText, table, time } from './parts.ts'

@@ -4,14 +4,15 @@ import { fileURLToPath } from 'node:url'
 import express, { type Router } from 'express'
 import { brandedStyle, logo } from '../base/brand.ts'
 import { createFixedAnswer } from '../base/fixed-answer.ts'
+import { html } from '../base/html.ts'
 
 const root = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/package.json')))
 
 export function createReadingPage(): Router {
   const router = express.Router()
   router.get('/', (request, response) => {
-    const base = escaped(request.baseUrl)
-    response.type('html').send(page(base, response.locals.home ?? base))
+    const { baseUrl } = request
+    response.type('html').send(page(baseUrl, response.locals.home ?? baseUrl).toString())
   })
   const files = {
     '/start.js': start,
@@ -36,7 +37,7 @@ export function createReadingPage(): Router {
 }
 
 /** `home`: the target of the logo. The demo names its first page; other hosts have none. */
-const page = (base: string, home: string) => `<!doctype html>
+const page = (base: string, home: string) => html`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -52,10 +53,6 @@ const page = (base: string, home: string) => `<!doctype html>
 <script src="${base}/start.js"></script>
 </html>
 `
-
-/** A host may mount the router below a parameter, so the path may contain a caller's text. */
-const escaped = (text: string) =>
-  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
 /** Corrects Swagger UI for screen readers: links within buttons, headings that skip a level, parts without a name. */
 const start = `const here = document.currentScript.src

@@ -204,14 +204,6 @@ test('bodies that are announced and not sent take no room', async () => {
   expect(await statusOf(port, '/keyed')).toMatch(/^HTTP\/1.1 204/)
 })
 
-test('a hundred bodies one after the other leave no room taken', async () => {
-  const port = await startDoor()
-  for (let count = 0; count < 100; count++) {
-    const path = count % 2 === 0 ? '/keyed' : '/open'
-    expect(await statusOf(port, path)).toMatch(/^HTTP\/1.1 204/)
-  }
-})
-
 test('the door closes: uploads that never end are given up with 503, and then it has closed', async () => {
   const underWay = createUnderWay({ bodiesMs: 100 })
   const begin = vi.spyOn(underWay, 'begin')

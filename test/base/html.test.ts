@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { html } from '../../src/console/html.ts'
+import { html } from '../../src/base/html.ts'
 
 const hostile = `<script>alert("1")</script>&'`
 
