@@ -45,6 +45,14 @@ test('every anchor of every link is a heading of its page', () => {
   expect(dead.map(({ page, target, anchor }) => `${page}: ${target}#${anchor}`)).toEqual([])
 })
 
+test('every decision has a number of its own, and the list names it in its order', () => {
+  const decisions = findFiles('docs/decisions/0*.md')
+  expect(decisions.length).toBeGreaterThan(10)
+  const numbers = decisions.map((page) => Number(page.match(/\/(\d{4})-/)?.[1]))
+  expect(numbers).toEqual(decisions.map((_, index) => index + 1))
+  expect(targetsIn('docs/decisions/README.md').map(({ target }) => target)).toEqual(decisions)
+})
+
 test('a file or folder of the repository that a page names without a link is there', () => {
   const named = pages.flatMap((page) =>
     [...readSource(page).matchAll(ownPath)].map(([, path = '']) => ({ page, path })),
