@@ -17,7 +17,8 @@ import { createCircuit } from './circuit.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
 import { faultWithoutQuotes, type Quotable, readResult } from './read-result.ts'
 import { captchaPauses, noticePauses } from './retry.ts'
-import { createPlaces, createSlots, type Slot } from './slots.ts'
+import { createReturnTimes } from './return-times.ts'
+import { createSlots, type Slot } from './slots.ts'
 import type { ProviderState } from './worker-notes.ts'
 
 /** The provider was not called. */
@@ -32,7 +33,7 @@ export interface Turn {
   kind: 'turn'
   provider: string
   /** Waits a short time for a slot. Deferred: the provider must not be called after all. */
-  begin(): Promise<Deferred | undefined>
+  takeSlot(): Promise<Deferred | undefined>
   /** Calls the provider once with the message. The result comes at most a second after the time limit. */
   call(timeoutMs: number): Promise<SendResult>
   end(): Promise<void>
@@ -80,14 +81,14 @@ export function createGuardedProvider(
   },
 ) {
   const { acquireSendPermit, onFault } = deps
-  const calls = createSlots(() => provider.slots)
-  const turns = createSlots(() => provider.slots + ahead(), maxWaiting)
+  const callSlots = createSlots(() => provider.slots)
+  const claimSlots = createSlots(() => provider.slots + ahead(), maxWaiting)
   const circuit = createCircuit(provider.slots, (isOpen) => {
     deps.onCircuit(isOpen)
-    if (isOpen) turns.dismiss()
+    if (isOpen) claimSlots.dismiss()
   })
-  const ahead = () => Math.floor((provider.slots * aheadMs) / calls.usualMs())
-  const places = createPlaces(captchaPauses.longestPauseMs, noticePauses.longestPauseMs)
+  const ahead = () => Math.floor((provider.slots * aheadMs) / callSlots.usualMs())
+  const returnTimes = createReturnTimes(captchaPauses.longestPauseMs, noticePauses.longestPauseMs)
   let pausedUntilMs = 0
 
   /** Why no call is allowed now, and when this message may come back. Undefined if calls are allowed. */
@@ -98,7 +99,7 @@ export function createGuardedProvider(
     return {
       kind: 'deferred',
       reason: pausedForMs > 0 ? 'paused' : 'circuit',
-      retryInMs: places(isUrgent, awayForMs, returnSpacingMs),
+      retryInMs: returnTimes(isUrgent, awayForMs, returnSpacingMs),
     }
   }
 
@@ -108,7 +109,12 @@ export function createGuardedProvider(
     const deferred = away(isUrgent)
     if (deferred) return deferred
     const weight = provider.slotsFor?.(message) ?? 1
-    const place = await turns.take({ isUrgent, weight, withinMs: leftMs, isPatient: !hasOther })
+    const place = await claimSlots.take({
+      isUrgent,
+      weight,
+      withinMs: leftMs,
+      isPatient: !hasOther,
+    })
     if (!place.granted) return awayOrBusy(isUrgent, place.retryInMs)
     let turn: Turn | Deferred | undefined
     try {
@@ -145,9 +151,9 @@ export function createGuardedProvider(
     return {
       kind: 'turn',
       provider: provider.name,
-      async begin() {
+      async takeSlot() {
         const startMs = performance.now()
-        slot = await calls.take({ isUrgent, weight, withinMs: giveBackMs, isPatient: false })
+        slot = await callSlots.take({ isUrgent, weight, withinMs: giveBackMs, isPatient: false })
         // A process that stood still may have lost the claim. Its timer did not run either.
         const isLate = performance.now() - startMs > giveBackMs
         if (!slot.granted || isLate) return awayOrBusy(isUrgent, giveBackMs)
@@ -178,7 +184,7 @@ export function createGuardedProvider(
   async function query(sent: SentMessage, timeoutMs: number): Promise<SendResult> {
     // A query uses the same connections as sends, and a message waits for its answer.
     const wanted = { isUrgent: true, weight: 1, withinMs: timeoutMs, isPatient: true }
-    const slot = await calls.take(wanted)
+    const slot = await callSlots.take(wanted)
     if (!slot.granted) return { kind: 'unknown', detail: 'the provider is busy' }
     try {
       return await withinTime(
@@ -228,8 +234,8 @@ export function createGuardedProvider(
     },
     /** Defers all waiting messages. Calls under way go on. */
     stopWaiting(): void {
-      turns.close()
-      calls.close()
+      claimSlots.close()
+      callSlots.close()
     },
     close: () => provider.close(),
   }

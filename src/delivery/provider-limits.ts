@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { Unavailable } from '../base/problems.ts'
 import type { Limiter, RawPolicies, RawRule } from '../limiter/index.ts'
-import { createPlaces } from './slots.ts'
+import { createReturnTimes } from './return-times.ts'
 
 export interface ProviderLimits {
   /** Calls of the provider by all workers together, e.g. `50 per 1s`. */
@@ -88,7 +88,7 @@ export function createSendPermits(limiter: Limiter, entries: Entries) {
 function createPaceLine(limiter: Limiter, provider: string) {
   const pace = limiter.windows(provider).filter(({ rule }) => rule === 'pace')
   const spacings = pace.map(({ windowMs = 0, limit }) => windowMs / Math.max(1, limit))
-  const places = createPlaces()
+  const returnTimes = createReturnTimes()
   return (isUrgent: boolean, soonestMs: number) =>
-    places(isUrgent, soonestMs, Math.max(0, ...spacings))
+    returnTimes(isUrgent, soonestMs, Math.max(0, ...spacings))
 }

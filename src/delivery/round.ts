@@ -97,7 +97,7 @@ export function createRounds(deps: {
           if (!claim) return { stopped: undefined }
           claims = claim.claims
           deadlineMs = performance.now() + claim.remainingMs
-          const deferred = whyNot ? undefined : await turn.begin()
+          const deferred = whyNot ? undefined : await turn.takeSlot()
           if (deferred) return deferred
           const stopped = leftMs() <= 0 ? outOfTime() : whyNot
           if (stopped) return { stopped }

@@ -9,6 +9,8 @@
  * Messages are served in the order of arrival, codes before bulk notices. The line is short. If it is full, a message is sent
  * away, so that messages for other providers can go on. It comes back when the line has probably moved on.
  */
+import { createReturnTimes } from './return-times.ts'
+
 export interface SlotRequest {
   isUrgent: boolean
   /** Number of slots for this call. If there are fewer, it takes all of them. */
@@ -41,7 +43,7 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
   let isClosed = false
   /** Usual time that a slot is in use. */
   let usualMs = 100
-  const places = createPlaces(longestAwayMs / 2)
+  const returnTimes = createReturnTimes(longestAwayMs / 2)
 
   function grant(weight: number): Slot {
     const startMs = performance.now()
@@ -75,7 +77,7 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
   function turnedAway(isUrgent: boolean): Slot {
     const spacingMs = usualMs / count()
     const lineMs = (urgent.length + bulk.length) * spacingMs
-    const retryInMs = places(isUrgent, Math.min(lineMs, longestAwayMs) / 2, spacingMs)
+    const retryInMs = returnTimes(isUrgent, Math.min(lineMs, longestAwayMs) / 2, spacingMs)
     return { granted: false, retryInMs }
   }
 
@@ -133,33 +135,5 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
       isClosed = true
       for (const one of [...urgent.splice(0), ...bulk.splice(0)]) one.end(sentAway)
     },
-  }
-}
-
-/**
- * Places in line for messages that are sent away and come back. Each message gets a later time than the one before.
- * Otherwise all would come back together, and all but one would be sent away again. Codes have their own line, so bulk
- * notices never delay them.
- */
-export function createPlaces(
-  longestUrgentMs = Number.POSITIVE_INFINITY,
-  longestBulkMs = longestUrgentMs,
-) {
-  const [urgent, bulk] = [createLine(longestUrgentMs), createLine(longestBulkMs)]
-  return (isUrgent: boolean, soonestMs: number, spacingMs: number) =>
-    (isUrgent ? urgent : bulk)(soonestMs, spacingMs)
-}
-
-function createLine(longestMs: number) {
-  let lastMs = 0
-  /**
-   * Time until the message comes back: at least `soonestMs`, and `spacingMs` after the previous message. It is at most
-   * `soonestMs + longestMs`.
-   */
-  return function waitMs(soonestMs: number, spacingMs: number): number {
-    const nowMs = performance.now()
-    const soonestAtMs = nowMs + soonestMs
-    lastMs = Math.min(Math.max(soonestAtMs, lastMs + spacingMs), soonestAtMs + longestMs)
-    return lastMs - nowMs
   }
 }

@@ -111,7 +111,7 @@ function worker(
 const turns = (provider: string, call: Turn['call']) => async (): Promise<Turn> => ({
   kind: 'turn',
   provider,
-  begin: async () => undefined,
+  takeSlot: async () => undefined,
   call,
   async end() {},
 })
@@ -796,13 +796,13 @@ describe('what a provider says', () => {
   })
 
   describe('it is claimed, and its slot does not come', () => {
-    const claimedAt = (name: string, begin: Turn['begin']): GuardedProvider => ({
+    const claimedAt = (name: string, takeSlot: Turn['takeSlot']): GuardedProvider => ({
       name,
       channels: ['sms'],
       capacity: 10,
       takeTurn: async () => ({
         ...(await turns(name, () => Promise.reject(new Error('called')))()),
-        begin,
+        takeSlot,
       }),
       away: () => undefined,
       stopWaiting() {},
@@ -829,7 +829,7 @@ describe('what a provider says', () => {
     test('its time ends: expired, and the provider never hears of it (I7)', async () => {
       const id = await created({ ttlMs: 200 })
       const late = async () => void (await new Promise((resolve) => setTimeout(resolve, 250)))
-      await worker([claimedAt('a', late as Turn['begin'])])(id)
+      await worker([claimedAt('a', late as Turn['takeSlot'])])(id)
       expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'too_late', attempts: [] })
     })
   })

@@ -53,7 +53,7 @@ function open(
     try {
       const timeoutMs = await begin()
       if (timeoutMs === undefined) return { kind: 'withdrawn' }
-      return (await turn.begin()) ?? (await turn.call(timeoutMs))
+      return (await turn.takeSlot()) ?? (await turn.call(timeoutMs))
     } finally {
       await turn.end()
     }
@@ -324,7 +324,7 @@ describe('a provider that is known to be fast', () => {
       })
       const turn = await guarded.takeTurn(messageTo('c'), urgently)
       if (turn.kind === 'deferred') throw new Error('no turn')
-      const begun = turn.begin()
+      const begun = turn.takeSlot()
       strike(end, guarded)
       expect(await begun).toMatchObject({ kind: 'deferred', reason })
       await turn.end()
@@ -338,7 +338,7 @@ describe('a provider that is known to be fast', () => {
     const turn = await guarded.takeTurn(messageTo('c'), urgently)
     if (turn.kind === 'deferred') throw new Error('no turn')
     await eventually(() => circuit.length === 1)
-    const begun = await turn.begin()
+    const begun = await turn.takeSlot()
     expect(begun).toMatchObject({ kind: 'deferred', reason: 'circuit' })
     await turn.end()
   })

@@ -48,7 +48,7 @@ function open(
         calls += 1
         return answer as SendResult
       }
-      return { kind: 'turn', provider: 'a', begin: async () => undefined, call, async end() {} }
+      return { kind: 'turn', provider: 'a', takeSlot: async () => undefined, call, async end() {} }
     },
     away: () => undefined,
     stopWaiting() {},
