@@ -99,7 +99,7 @@ export function createSendCaptcha(deps: {
     }
     // The row of the Idempotency-Key lives longer than the code, and must not show the code.
     const shown = own === undefined ? asked : { ...asked, code: codes.digestOf(draft, own) }
-    const given = testRecipients.codeOf(channel, to) ?? own
+    const given = testRecipients.codeOf(to) ?? own
     const sending = { params, origin, policy, fields, answerBy, given }
     const begun = await oncePerKey.begin('captcha', shown, caller, answerBy)
     if ('outcome' in begun) return begun
@@ -164,7 +164,7 @@ export function createSendCaptcha(deps: {
     answerBy: number,
   ): Promise<CreatedNotice> {
     const { id, locale } = notice
-    const isTest = testRecipients.codeOf(notice.channel, notice.to) !== undefined
+    const isTest = testRecipients.codeOf(notice.to) !== undefined
     const made = given ?? drawCode(code.length)
     const isPending = await codes.remember(notice, id, made, isTest ? undefined : refund)
     // A test recipient has no worker that would settle the code.

@@ -10,7 +10,7 @@ import { createSectionChecks } from '../main/load-config.ts'
 import { defaultKeyPrefix } from '../main/shared.ts'
 import { explain } from '../rules/explain.ts'
 import { policiesInForce } from '../rules/in-force.ts'
-import { createPriceOf } from '../rules/price-of.ts'
+import { priceOf } from '../rules/price-of.ts'
 import { connectRedis, firstTry } from '../storage/redis.ts'
 import { readSample } from '../support/recorded.ts'
 import { type Replayed, replay } from '../support/replay.ts'
@@ -72,8 +72,12 @@ async function replayRecorded(): Promise<Replayed> {
   try {
     await firstTry(redis)
     const { records, nowMs } = await readSample(redis, defaultKeyPrefix)
-    const priceOf = createPriceOf(file.prices)
-    return await replay({ records, policies: inForce.raw, sinceMs: nowMs - sinceMs, priceOf })
+    return await replay({
+      records,
+      policies: inForce.raw,
+      sinceMs: nowMs - sinceMs,
+      priceOf: (channel, country) => priceOf(file.prices, channel, country),
+    })
   } catch (error) {
     return stop(`Failed: ${(error as Error).message}`)
   } finally {

@@ -33,7 +33,7 @@ export function storyRoutes(deps: {
   operations: Operations
   findRecorded: FindRecorded
   notices: Pick<Browse, 'findOfApps' | 'appsOf'>
-  secrets: Pick<Secrets, 'recipientHashes'>
+  secrets: Pick<Secrets, 'recipientHash' | 'recipientHashes'>
   normaliseRecipient: NormaliseRecipient
   isTestRecipient: TestRecipients['isTestRecipient']
   keys: { apps(): Promise<string[]> }
@@ -87,7 +87,7 @@ export function storyRoutes(deps: {
     if (!found) return notFound
     const { lookedAt, apps, app, destination, asked } = found
     const story = await lookUp(asked)
-    const isTestRecipient = deps.isTestRecipient(lookedAt.channel, lookedAt.to)
+    const isTestRecipient = deps.isTestRecipient(lookedAt.to)
     const diagnoses = diagnose({ ...story, destination, isTestRecipient }, view.nowMs)
     const { revealed } = lookedAt
     const isRevealed = revealed?.keyId === view.operator.keyId && revealed.untilMs > view.nowMs
@@ -163,8 +163,8 @@ ${timeline(view, alone, id)}`
         const problem = problemOf(view, reason, lookedAt)
         if (problem) return show(view, sealed, { app }, problem)
         const { keyId } = view.operator
-        const [hash] = secrets.recipientHashes(lookedAt.channel, lookedAt.to)
-        await operations.record(app, hash as Buffer, { keyId, what: ['reveal'], reason })
+        const hash = secrets.recipientHash(lookedAt.channel, lookedAt.to)
+        await operations.record(app, hash, { keyId, what: ['reveal'], reason })
         const revealed = { keyId, untilMs: view.nowMs + revealedForMs }
         const query = new URLSearchParams({ app })
         return {

@@ -18,7 +18,9 @@ import { createKeyedHash } from '../base/keyed-hash.ts'
 export interface Secrets {
   /** Digests under which a code may be stored: current secret first, then the previous one. */
   codeDigests(parts: readonly string[]): string[]
-  /** Keyed hashes of a recipient, current first, to find rows without a readable index. */
+  /** The keyed hash of a recipient for a new row. */
+  recipientHash(channel: string, to: string): Buffer
+  /** The hashes by which rows of a recipient are found: current secret first, then the previous one. */
   recipientHashes(channel: string, to: string): Buffer[]
   /** The subject of a pass, different in each app: current secret first, then the previous one. */
   passSubjects(app: string, channel: string, to: string): string[]
@@ -91,10 +93,8 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
     limiterKey: current.limiter,
     passSeeds: all.map(({ passSeed }) => passSeed),
     codeDigests: (parts) => macs('code', parts),
-    recipientHashes(channel, to) {
-      const text = canonical([channel, to])
-      return all.map((keys) => Buffer.from(keys.recipient(text), 'base64url'))
-    },
+    recipientHash: (channel, to) => hashRecipient(current, channel, to),
+    recipientHashes: (channel, to) => all.map((keys) => hashRecipient(keys, channel, to)),
     passSubjects: (app, channel, to) => macs('passSubject', [app, channel, to]),
     subjectHashes(parts) {
       const text = canonical(parts)
@@ -118,6 +118,9 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
     },
   }
 }
+
+const hashRecipient = (keys: ReturnType<typeof deriveKeys>, channel: string, to: string) =>
+  Buffer.from(keys.recipient(canonical([channel, to])), 'base64url')
 
 function deriveKeys(secret: string) {
   const derive = (use: string) => Buffer.from(hkdfSync('sha256', secret, 'postern', use, 32))

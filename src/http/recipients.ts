@@ -133,7 +133,7 @@ export function recipientRoutes(deps: {
           body: {
             to: maskRecipient(channel, to),
             destination: named.kind === 'ok' ? 'allowed' : named.because,
-            isTestRecipient: isTestRecipient(channel, to),
+            isTestRecipient: isTestRecipient(to),
             limits: limits.map(({ nextInMs: _, ...limit }) => limit),
             ...(lockedForMs === undefined ? {} : { lockedForMs }),
             ...(lockedElsewhereForMs === undefined ? {} : { lockedElsewhereForMs }),

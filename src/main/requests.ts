@@ -18,7 +18,7 @@ import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
 import { createRefusals } from '../recipient/refusals.ts'
 import { createTestRecipients, warnOfTestRecipients } from '../recipient/test-recipients.ts'
 import { createGuessLimits } from '../rules/guess-limits.ts'
-import { createPriceOf } from '../rules/price-of.ts'
+import { priceOf } from '../rules/price-of.ts'
 import { createQuota, type OnDecided } from '../rules/quota.ts'
 import { createOperations } from '../support/operations.ts'
 import { createFindRecorded } from '../support/recorded.ts'
@@ -68,7 +68,7 @@ function composeSteps(shared: Shared, onDecided?: OnDecided) {
     limiter,
     dedupeHash: secrets.dedupeHash,
     // A reload changes prices together with the rules that count them.
-    priceOf: (channel, country) => createPriceOf(prices())(channel, country),
+    priceOf: (channel, country) => priceOf(prices(), channel, country),
     isTestRecipient,
     onDecided(decided) {
       recorder.decided(decided)
@@ -105,7 +105,7 @@ function composeSending(shared: Shared, steps: Steps) {
   closers.onClose(() => idempotency.close())
   const creator = createNoticeCreator({
     ...{ store: notices, producer, metrics, log, isTestRecipient, nowMs },
-    hashRecipient: (channel, to) => secrets.recipientHashes(channel, to)[0] as Buffer,
+    hashRecipient: secrets.recipientHash,
     seal: secrets.seal,
   })
   closers.onClose(() => creator.close())

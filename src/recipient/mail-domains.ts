@@ -27,13 +27,13 @@ export type CanReach = (message: { app: string; channel: Channel; to: string }) 
 /** Without `checkMx` no domain is looked up, and every recipient counts as reachable. */
 export function openCanReach(
   { checkMx }: { checkMx: boolean },
-  isTestRecipient: (channel: Channel, to: string) => boolean,
+  isTestRecipient: (to: string) => boolean,
 ): { canReach: CanReach; close(): void } {
   if (!checkMx) return { canReach: async () => true, close: () => {} }
   const { takesMail, close } = createMailDomains()
   return {
     canReach: async ({ app, channel, to }) =>
-      channel === 'sms' || isTestRecipient(channel, to) || takesMail(app, domainOf(to)),
+      channel === 'sms' || isTestRecipient(to) || takesMail(app, domainOf(to)),
     close,
   }
 }

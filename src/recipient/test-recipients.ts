@@ -34,13 +34,12 @@ export function createTestRecipients(
   const codes = new Map(all.map(({ to, code }) => [to, code]))
   const isOver = () => codes.size === 0 || options.nowMs() >= endsAtMs
 
-  /** Takes a normalised recipient. Numbers and addresses never collide, so the channel is not needed. */
-  const codeOf = (_: Channel, to: string): string | undefined =>
-    isOver() ? undefined : codes.get(to)
+  /** Takes a normalised recipient. */
+  const codeOf = (to: string): string | undefined => (isOver() ? undefined : codes.get(to))
 
   return {
     codeOf,
-    isTestRecipient: (channel: Channel, to: string) => codeOf(channel, to) !== undefined,
+    isTestRecipient: (to: string) => codeOf(to) !== undefined,
     /** The current test recipients, without their codes. */
     list: (): { channel: Channel; to: string }[] =>
       isOver() ? [] : all.map(({ channel, to }) => ({ channel, to })),

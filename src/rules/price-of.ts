@@ -7,9 +7,7 @@ type Prices = Readonly<Record<string, number>> & {
 }
 
 /** The price of a message in thousandths of the operator's currency. 1 without `prices`; then no rule uses it. */
-export function createPriceOf(prices: Prices | undefined) {
-  return (channel: Channel, country: string): number => {
-    if (!prices) return 1
-    return channel === 'email' ? prices.email : (prices[country] ?? prices.default)
-  }
+export function priceOf(prices: Prices | undefined, channel: Channel, country: string): number {
+  if (!prices) return 1
+  return channel === 'email' ? prices.email : (prices[country] ?? prices.default)
 }

@@ -72,7 +72,7 @@ export function createQuota(deps: {
     return { to, channel, scene, app, ip, country, prefix, mailbox, keyId }
   }
 
-  const isTest = ({ channel, to }: Fields) => isTestRecipient(channel as Channel, String(to))
+  const isTest = ({ to }: Fields) => isTestRecipient(String(to))
   const asked = (policy: string, fields: Fields) => (isTest(fields) ? testPolicyOf(policy) : policy)
 
   /**

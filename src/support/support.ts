@@ -67,7 +67,7 @@ export function createSupport(deps: {
   codes: Pick<CodeStore, 'look' | 'scenesOf' | 'drop'>
   limiter: Pick<Limiter, 'peek' | 'reset'>
   quota: Quota
-  secrets: Pick<Secrets, 'recipientHashes'>
+  secrets: Pick<Secrets, 'recipientHash' | 'recipientHashes'>
   policies: () => Policies
 }) {
   const { store, operations, findRecorded, codes, limiter, quota, secrets, policies } = deps
@@ -137,8 +137,7 @@ export function createSupport(deps: {
      */
     async reset(request: ResetRequest): Promise<void> {
       const { app, channel, to, what, reason, keyId } = request
-      const [recipientHash] = secrets.recipientHashes(channel, to)
-      if (!recipientHash) throw new Error('a recipient has a hash')
+      const recipientHash = secrets.recipientHash(channel, to)
       const { scenes, subjects } = await findKnown(request)
       await operations.record(app, recipientHash, { keyId, what: [...what], reason })
       const wanted = subjects.filter(({ rule, isPersonal }) => {

@@ -35,7 +35,7 @@ function open(over: Partial<NoticeStore> = {}, add?: () => Promise<void>) {
     seal: secrets.seal,
     metrics,
     log,
-    isTestRecipient: (_, to) => to === testRecipient,
+    isTestRecipient: (to) => to === testRecipient,
     nowMs: () => 1_000,
   })
   releaseLater(() => creator.close())

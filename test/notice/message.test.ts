@@ -3,7 +3,7 @@ import { createReadMessage, type SendAsked } from '../../src/notice/message.ts'
 import { createRecipientNormaliser } from '../../src/recipient/normalise-recipient.ts'
 
 const testRecipient = '+15005550006'
-const isTestRecipient = (_: string, to: string) => to === testRecipient
+const isTestRecipient = (to: string) => to === testRecipient
 /** The variables of each edition. */
 const editions: Record<string, Record<string, string[]>> = {
   captcha: { en: ['code', 'name'], zh: ['code'] },

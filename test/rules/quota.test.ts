@@ -118,7 +118,7 @@ test('records: decisions and releases, but none of a test recipient; giving back
     limiter,
     dedupeHash: () => '',
     priceOf: () => 0,
-    isTestRecipient: (_, to) => to === '+15005550006',
+    isTestRecipient: (to) => to === '+15005550006',
     onDecided: ({ policy, requestId }) => recorded.push(['decided', policy, requestId]),
     onReleased: (_, requestId) => recorded.push(['released', requestId]),
   })
