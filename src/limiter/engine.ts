@@ -30,15 +30,18 @@ export function createEngine(
   let policiesBefore = policies
   const closing = new AbortController()
 
-  /** A check that takes nothing. With `rule`, only the fields of that rule's key are needed. */
+  /**
+   * A check that takes nothing. With `rule`, only the fields of that rule's key are needed. Without the field that names
+   * the permits, it is for one permit.
+   */
   function lookOf(known: typeof policies, name: string, fields: Fields, rule?: string): Check {
     const policy = policyOf(known, name)
     const parts = policy.parts.filter((part) => rule === undefined || part.rule.name === rule)
     if (rule !== undefined && parts.length === 0) throw new UnknownRule(name, rule)
     const asks = parts.map((part) => {
       const { permits } = part.rule
-      const subject = subjectOf(name, part, fields)
-      return { part, subject, permits: typeof permits === 'number' ? permits : 1 }
+      const wanted = typeof permits === 'number' ? permits : Number(fields[permits])
+      return { part, subject: subjectOf(name, part, fields), permits: wanted > 0 ? wanted : 1 }
     })
     return { policy, asks, requestId: undefined, isNew: true, isSolved: false, group: '' }
   }

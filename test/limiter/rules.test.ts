@@ -31,7 +31,7 @@ async function policyOf(...rules: Partial<Rule>[]) {
   }
   const used = async (fields: object = u) =>
     (await both.ask((limiter) => limiter.peek('p', fields as never))).map((one) => one.used)
-  const peek = () => both.ask((limiter) => limiter.peek('p', u))
+  const peek = (fields: object = u) => both.ask((limiter) => limiter.peek('p', fields as never))
   const release = (requestId: string, names?: string[]) =>
     both.ask((limiter) => limiter.release('p', u, requestId, names))
   const reset = (name?: string) =>
@@ -66,6 +66,19 @@ describe('sliding', () => {
     expect(await take(5)).toBe('rule0 60s: 60000')
     await wait(58_000)
     expect(await take(2)).toBe('0')
+  })
+
+  test('permits of a field: the wait of a look is for as many as the field names, or for one', async () => {
+    const { take, peek, wait } = await policyOf({ sliding: '5 per 60s', permits: 'price' })
+    const priced = (price: number) => ({ ...u, price })
+    expect(await take(1, undefined, priced(1))).toBe('4')
+    await wait(1_000)
+    expect(await take(1, undefined, priced(3))).toBe('1')
+    const nextInMs = async (fields: object = u) => (await peek(fields))[0]?.nextInMs
+    expect(await nextInMs(priced(1))).toBe(0)
+    expect(await nextInMs(priced(2))).toBe(59_000)
+    expect(await nextInMs(priced(3))).toBe(60_000)
+    expect([await nextInMs(), await nextInMs({ ...u, price: 'x' })]).toEqual([0, 0])
   })
 
   test('of several windows the one with the longest wait is named, whichever is written first', async () => {
