@@ -12,7 +12,7 @@
 import { createBatcher } from '../base/batcher.ts'
 import { createBoundedMap } from '../base/bounded-map.ts'
 import { orLate } from '../base/deadline.ts'
-import { Overloaded, Unavailable } from '../base/problems.ts'
+import { Overloaded, Unavailable } from '../base/unavailable.ts'
 import type { Database } from '../storage/database.ts'
 import { createKeyStore, endsAt, hashOf, isActive, type NewKey } from './key-store.ts'
 import { type KeyKind, keyKindOf } from './key-token.ts'

@@ -146,5 +146,3 @@ export class Problem extends Error {
     this.headers = headers
   }
 }
-
-export { Overloaded, Unavailable } from './unavailable.ts'

@@ -5,10 +5,10 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Metrics } from '../base/metrics.ts'
-import { Overloaded } from '../base/problems.ts'
 import { createOnce } from '../base/redis-once.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createTurns } from '../base/turns.ts'
+import { Overloaded } from '../base/unavailable.ts'
 import type { Caller } from '../rules/caller.ts'
 import {
   type ChallengeRequired,

@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto'
 import { createHttpClient } from '../base/http-client.ts'
 import { parseObject } from '../base/json.ts'
-import { Unavailable } from '../base/problems.ts'
+import { Unavailable } from '../base/unavailable.ts'
 import type { ChallengeKind, ChallengeOwner, Reading } from './challenge-kind.ts'
 
 export interface SiteverifySettings {

@@ -3,7 +3,7 @@
 import { html } from '../base/html.ts'
 import { isId } from '../base/ids.ts'
 import { limitableAddress } from '../base/limitable-address.ts'
-import { Unavailable } from '../base/problems.ts'
+import { Unavailable } from '../base/unavailable.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import type { ReadTally } from '../support/tally.ts'
 import type { DeliveryState } from './delivery-page.ts'

@@ -3,7 +3,7 @@
  * policy that is decided in one step. So a message that waits for the pace uses nothing of its recipient's quota.
  */
 import { randomUUID } from 'node:crypto'
-import { Unavailable } from '../base/problems.ts'
+import { Unavailable } from '../base/unavailable.ts'
 import type { Limiter, RawPolicies, RawRule } from '../limiter/index.ts'
 import { createReturnTimes } from './return-times.ts'
 

@@ -3,7 +3,7 @@
  * reads early receipts and then queries the provider. If the worker died before it stored the provider, every provider
  * that may have the message is queried.
  */
-import { Unavailable } from '../base/problems.ts'
+import { Unavailable } from '../base/unavailable.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { SentMessage } from '../providers/provider.ts'
 import type { AttemptLog } from './attempt-log.ts'

@@ -6,8 +6,8 @@
  */
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
-import { Unavailable } from '../base/problems.ts'
 import { noteInSpan, traced } from '../base/traces.ts'
+import { Unavailable } from '../base/unavailable.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { SendResult } from '../providers/provider.ts'
@@ -26,6 +26,7 @@ export type Round = ReturnType<ReturnType<typeof createRounds>>
 export function createRounds(deps: {
   store: Pick<NoticeStore, 'claim' | 'record'>
   /** Makes a captcha's code the current one, unless it was replaced, used or lost. */
+  /** `settle` of src/captcha/code-store.ts. */
   settleCode: (notice: OpenNotice) => Promise<'current' | 'gone' | 'lost'>
   retry: Record<'captcha' | 'notice', RetryPolicy>
   /** Time limit of one provider call. */

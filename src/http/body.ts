@@ -8,7 +8,8 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { ZodError, ZodType } from 'zod'
-import { type FieldError, Problem, Unavailable } from '../base/problems.ts'
+import { type FieldError, Problem } from '../base/problems.ts'
+import { Unavailable } from '../base/unavailable.ts'
 import { invalid } from './problem.ts'
 
 const maxBodyBytes = 16_384

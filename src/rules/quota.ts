@@ -73,7 +73,8 @@ export function createQuota(deps: {
   }
 
   const isTest = ({ to }: Fields) => isTestRecipient(String(to))
-  const asked = (policy: string, fields: Fields) => (isTest(fields) ? testPolicyOf(policy) : policy)
+  const inForce = (policy: string, fields: Fields) =>
+    isTest(fields) ? testPolicyOf(policy) : policy
 
   /**
    * Takes a use from every rule of the policy, or from none. The uses can be given back by the request id. The id is
@@ -96,7 +97,7 @@ export function createQuota(deps: {
       attributes: { 'postern.policy': policy },
     } as const
     const decision = await traced(limits, async () => {
-      const decided = await limiter.acquire(asked(policy, fields), fields, options)
+      const decided = await limiter.acquire(inForce(policy, fields), fields, options)
       if (!decided.admitted) noteInSpan({ 'postern.rule': decided.rule })
       return decided
     })
@@ -113,7 +114,7 @@ export function createQuota(deps: {
   ): void {
     if (!rules && !isTest(fields)) onReleased?.(fields, requestId)
     const releasing = limiter
-      .release(asked(policy, fields), fields, requestId, rules)
+      .release(inForce(policy, fields), fields, requestId, rules)
       .catch(() => {})
       .then(() => void releases.delete(releasing))
     releases.add(releasing)
@@ -149,11 +150,11 @@ export function createQuota(deps: {
 
     /** True if this process remembers a refusal of such a request. Calls no server, and counts nothing. */
     isRefused: (policy: string, fields: Fields, isSolved: boolean): boolean =>
-      limiter.recall(asked(policy, fields), fields, { isSolved }) !== undefined,
+      limiter.recall(inForce(policy, fields), fields, { isSolved }) !== undefined,
 
     /** Milliseconds until the limits admit such a request. */
     async nextInMs(policy: string, fields: Fields): Promise<number> {
-      const windows = await limiter.peek(asked(policy, fields), fields)
+      const windows = await limiter.peek(inForce(policy, fields), fields)
       return Math.max(0, ...windows.map(({ nextInMs }) => nextInMs))
     },
 

@@ -4,7 +4,7 @@
  */
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
-import { Unavailable } from '../base/problems.ts'
+import { Unavailable } from '../base/unavailable.ts'
 import { PrismaClient } from './generated/client.ts'
 import { openSession } from './session.ts'
 

@@ -1,6 +1,7 @@
 /** Reads the lines of the recorder: refusals and checks of a recipient for support, the sample for a replay. */
-import { Unavailable } from '../base/problems.ts'
+
 import type { RedisClient } from '../base/redis-script.ts'
+import { Unavailable } from '../base/unavailable.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
 import {

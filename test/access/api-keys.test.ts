@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { createKeyToken, keyKindOf } from '../../src/access/key-token.ts'
-import { Unavailable } from '../../src/base/problems.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { testDatabase } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { createKeyStore } from '../../src/access/key-store.ts'
 import { createListedOrigins } from '../../src/access/listed-origins.ts'
-import { Unavailable } from '../../src/base/problems.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { testDatabase } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'

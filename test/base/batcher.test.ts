@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { createBatcher } from '../../src/base/batcher.ts'
-import { Unavailable } from '../../src/base/problems.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 
 /** A server that doubles numbers and records which numbers came together. */
 function doubler(

@@ -1,6 +1,6 @@
 /** The facts of an error in the log: enough to find its cause, and none of its values. */
 import { describe, expect, test } from 'vitest'
-import { Unavailable } from '../../src/base/problems.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { testDatabase } from '../tools/database.ts'
 import { linesOf } from '../tools/log-lines.ts'

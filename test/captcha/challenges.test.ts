@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { createMetrics } from '../../src/base/metrics.ts'
-import { Unavailable } from '../../src/base/problems.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { createAltcha } from '../../src/captcha/altcha.ts'
 import type { ChallengeKind } from '../../src/captcha/challenge-kind.ts'
 import { createChallenges } from '../../src/captcha/challenges.ts'

@@ -1,6 +1,6 @@
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify, SignJWT } from 'jose'
 import { expect, test } from 'vitest'
-import { Unavailable } from '../../src/base/problems.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { createPasses, createSigningKey } from '../../src/captcha/passes.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { connectRedis } from '../../src/storage/redis.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ApiKey } from '../../src/access/api-keys.ts'
 import { createKeyToken } from '../../src/access/key-token.ts'
-import { Unavailable } from '../../src/base/problems.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { sessionLivesMs } from '../../src/console/sessions.ts'
 import { createSignIn, signInPolicies } from '../../src/console/sign-in.ts'
 import { createLimiter } from '../../src/limiter/index.ts'

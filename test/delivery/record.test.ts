@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
-import { Unavailable } from '../../src/base/problems.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createDeliver } from '../../src/delivery/deliver.ts'
 import type { Deferred, GuardedProvider } from '../../src/delivery/guarded-provider.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
-import { Unavailable } from '../../src/base/problems.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { createAttemptLog } from '../../src/delivery/attempt-log.ts'
 import type { GuardedProvider } from '../../src/delivery/guarded-provider.ts'
 import { createResolveUnknown } from '../../src/delivery/resolve-unknown.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, inject, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
-import { Unavailable } from '../../src/base/problems.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { receiptRoute } from '../../src/http/receipts.ts'
 import type { RouteRequest } from '../../src/http/route.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'

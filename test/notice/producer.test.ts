@@ -1,7 +1,7 @@
 import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import { Unavailable } from '../../src/base/problems.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { idsOf, queueName, queuePrefix } from '../../src/notice/job.ts'
 import { createProducer } from '../../src/notice/producer.ts'
 import { connectRedis } from '../../src/storage/redis.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { Unavailable } from '../../src/base/problems.ts'
 import type { RedisClient } from '../../src/base/redis-script.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { type Decision, parsePolicies, type Refusal } from '../../src/limiter/index.ts'
 import { connectRedis } from '../../src/storage/redis.ts'

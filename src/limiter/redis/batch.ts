@@ -33,7 +33,7 @@ export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot:
     return check.group + (requestKey === undefined ? '' : ' id') + place
   }
 
-  function ask(slot: Slot): Promise<Answer> {
+  function askInBatch(slot: Slot): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const name = nameOf(slot)
       const batch = batches.get(name) ?? []
@@ -80,7 +80,7 @@ export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot:
     return send(batch, round + 1)
   }
 
-  return ask
+  return askInBatch
 }
 
 function settle(batch: readonly Waiting[], now: number, answers: readonly (number | Buffer)[]) {

@@ -132,7 +132,7 @@ export function createRedisStore(options: RedisStoreOptions): Store {
     }
   }
 
-  function ask(check: Check): Promise<Answer> {
+  function askRedis(check: Check): Promise<Answer> {
     let slots = slotsOf(check)
     // If a later slot refuses, earlier slots are released by the request id. So a request id is needed.
     if (slots.length > 1 && check.requestId === undefined)
@@ -144,7 +144,7 @@ export function createRedisStore(options: RedisStoreOptions): Store {
 
   async function askAndRemember(check: Check): Promise<Answer> {
     const sentAt = now()
-    const answer = await ask(check)
+    const answer = await askRedis(check)
     if (answer.taken) return answer
     const full = check.asks.find(({ part }) => part.rule === answer.hold.window.rule)
     if (full) refusals.remember(full, answer, sentAt)
