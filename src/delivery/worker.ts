@@ -38,8 +38,21 @@ export function startDeliveryWorker(deps: {
       return
     }
     const isUrgent = !job.opts.priority
+    const kind = isUrgent ? 'captcha' : 'notice'
+    const adding: Promise<void>[] = []
+    const failures: unknown[] = []
     active++
-    const waits = await Promise.all(ids.map((id) => deliverInTurn(id, isUrgent)))
+    const waits = await Promise.all(
+      ids.map(async (id) => {
+        const delayMs = await deliverInTurn(id, isUrgent)
+        // It does not wait for the rest of the job, which may wait long for a provider.
+        if (delayMs !== undefined && ids.length > 1) {
+          const added = producer.add({ id, channel, kind, delayMs })
+          adding.push(added.catch((error) => void failures.push(error)))
+        }
+        return delayMs
+      }),
+    )
     active--
     lastProgressMs = performance.now()
     if (active === 0) onIdle()
@@ -48,12 +61,8 @@ export function startDeliveryWorker(deps: {
       await job.moveToDelayed(Date.now() + waitMs, token)
       throw new DelayedError()
     }
-    const kind = isUrgent ? 'captcha' : 'notice'
-    const adding = ids.map(async (id, at) => {
-      const delayMs = waits[at]
-      if (delayMs !== undefined) await producer.add({ id, channel, kind, delayMs })
-    })
-    await Promise.all(adding).catch((error) => log.enqueueFailed(ids.length, error))
+    await Promise.all(adding)
+    if (failures.length > 0) log.enqueueFailed(failures.length, failures[0])
   }
 
   /**

@@ -229,6 +229,22 @@ describe('a job of several notices', () => {
     await eventually(async () => expect(await counts(queue)).toEqual(none))
   })
 
+  test('one that comes back does not wait for the others of its job', async () => {
+    const calls: string[] = []
+    const callsOf = (wanted?: string) => calls.filter((id) => id === wanted).length
+    const { queue, start } = await open(async (id) => {
+      calls.push(id)
+      if (id === ids[1]) await eventually(() => callsOf(ids[0]) === 2)
+      const isDone = id !== ids[0] || callsOf(id) === 2
+      return isDone ? { done: true } : { done: false, againInMs: 10 }
+    })
+    await queue.add('send', { ids })
+    await start()
+    await eventually(() => calls.length === ids.length + 1)
+    expect([callsOf(ids[0]), callsOf(ids[1])]).toEqual([2, 1])
+    await eventually(async () => expect(await counts(queue)).toEqual(none))
+  })
+
   test('a code passes bulk notices that wait in the worker', async () => {
     const order: string[] = []
     const [code, bulk] = [newId(), Array.from({ length: 20 }, () => newId())]
