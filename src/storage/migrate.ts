@@ -71,12 +71,23 @@ export async function migrate(
 
 /** The migrations that are not applied yet, for `readyz`. Throws if PostgreSQL is away. */
 export async function pendingMigrations(pool: pg.Pool): Promise<string[]> {
-  const names = await namesIn(migrationsFolder)
+  const names = await knownNames()
   const { rows } = await pool.query(
     "SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists",
   )
   const applied = rows[0].exists ? await appliedChecksums(pool) : new Map()
   return names.filter((name) => !applied.has(name))
+}
+
+/** Read only once. A running process needs the migrations of its own build, also after an update replaced its files. */
+let known: Promise<string[]> | undefined
+
+function knownNames(): Promise<string[]> {
+  known ??= namesIn(migrationsFolder).catch((error) => {
+    known = undefined
+    throw error
+  })
+  return known
 }
 
 async function namesIn(folder: URL): Promise<string[]> {
