@@ -59,7 +59,7 @@ export function createRecordOutcome(deps: {
       } catch (error) {
         log.recordFailed(notice.id, error)
         if (error instanceof Unavailable) {
-          // A pause without a provider call need not be written: the job itself comes back.
+          // A pause without a provider call need not be written: the queue brings the notice back.
           if (outcome.state === 'pending' && attemptLog.made.length === 0) return true
           await sleep(backoffMs(tries, 100, 2_000))
         } else if (isBare) throw error
