@@ -19,8 +19,14 @@ const readFiles = () => ({
   'postern.svg': logo,
 })
 
+interface Assets {
+  paths: Record<'style' | 'script' | 'picture', string>
+  /** Answers `/assets/{version}/{file}`. */
+  answer: RequestHandler
+}
+
 /** Reads all files once. Throws when a file is missing. */
-export function createAssets() {
+export function createAssets(): Assets {
   const contents = Object.entries(readFiles())
   const hash = createHash('sha256').update(JSON.stringify(contents))
   const version = hash.digest('hex').slice(0, 12)
@@ -33,14 +39,13 @@ export function createAssets() {
       script: pathOf('console.js'),
       picture: pathOf('postern.svg'),
     },
-    /** Answers `/assets/{version}/{file}`. */
-    answer: ((request, response, next) => {
+    answer(request, response, next) {
       const { version: asked, file } = request.params
       const name = String(file)
       const send = asked === version ? files.get(name) : undefined
       if (!send) return next()
       response.set('cache-control', 'public, max-age=31536000, immutable').type(extname(name))
       return send(request, response)
-    }) satisfies RequestHandler,
+    },
   }
 }

@@ -40,7 +40,7 @@ export function createEngine(
     if (rule !== undefined && parts.length === 0) throw new UnknownRule(name, rule)
     const asks = parts.map((part) => {
       const { permits } = part.rule
-      const wanted = typeof permits === 'number' ? permits : Number(fields[permits])
+      const wanted = typeof permits === 'number' ? permits : Number(fields?.[permits])
       return { part, subject: subjectOf(name, part, fields), permits: wanted > 0 ? wanted : 1 }
     })
     return { policy, asks, requestId: undefined, isNew: true, isSolved: false, group: '' }

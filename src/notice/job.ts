@@ -21,10 +21,10 @@ export const queuePrefix = (keyPrefix: string, channel: Channel) =>
 export type JobData = { ids: string[] } | { id: string }
 
 /**
- * A worker takes a whole job. With more notices in it, a worker that dies delays more of them, and codes wait for more
- * bulk notices.
+ * A worker takes whole jobs. A code waits for the end of one if all that a worker has taken are bulk notices. So those
+ * share smaller jobs.
  */
-export const maxNoticesPerJob = 16
+export const maxNoticesPerJob = { captcha: 16, notice: 4 } as const
 
 export interface SendJob {
   id: string

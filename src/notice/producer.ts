@@ -79,9 +79,8 @@ function sharedJobs(notices: readonly SendJob[]): SendJob[][] {
   const groups: SendJob[][] = []
   for (const kind of ['captcha', 'notice'] as const) {
     const alike = notices.filter((notice) => notice.kind === kind && !isAlone(notice))
-    for (let at = 0; at < alike.length; at += maxNoticesPerJob) {
-      groups.push(alike.slice(at, at + maxNoticesPerJob))
-    }
+    const most = maxNoticesPerJob[kind]
+    for (let at = 0; at < alike.length; at += most) groups.push(alike.slice(at, at + most))
   }
   return groups
 }

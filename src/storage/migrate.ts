@@ -79,7 +79,7 @@ export async function pendingMigrations(pool: pg.Pool): Promise<string[]> {
   return names.filter((name) => !applied.has(name))
 }
 
-/** Read only once. A running process needs the migrations of its own build, also after an update replaced its files. */
+/** Read only once. A running process needs the migrations of this build, also after an update replaced its files. */
 let known: Promise<string[]> | undefined
 
 function knownNames(): Promise<string[]> {

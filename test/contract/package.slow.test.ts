@@ -196,7 +196,7 @@ describe('its program', () => {
     expect(unreachable).toMatchObject({ code: 1, stderr: expect.stringMatching(/^Failed: /) })
     const keys = await postern(['keys', '--help'])
     expect(keys).toMatchObject({ code: 0, stderr: '' })
-    expect(keys.stdout).toMatch(/^ {2}postern keys create --name NAME/m)
+    expect(keys.stdout).toMatch(/^ {2}postern keys create \[--name NAME\]/m)
   })
 
   test('an older Node without the one of the package: the reason, and what to do', async () => {

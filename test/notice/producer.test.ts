@@ -60,7 +60,10 @@ test('add: an overdue notice 100 times at once and again is one job (I11)', asyn
 test('add: new notices of one tick share jobs, codes and bulk apart; delayed and overdue ones have a job each', async () => {
   const queue = queueOf('sms')
   await queue.obliterate({ force: true })
-  const [codes, bulk] = [Array.from({ length: 40 }, () => captcha()), [notice(), notice()]]
+  const [codes, bulk] = [
+    Array.from({ length: 40 }, () => captcha()),
+    Array.from({ length: 6 }, () => notice()),
+  ]
   const later = { ...notice(), delayMs: 3_600_000 }
   const overdue = { ...captcha(), isOverdue: true }
   await Promise.all([...codes, ...bulk, later, overdue].map((one) => producer.add(one)))
@@ -70,7 +73,9 @@ test('add: new notices of one tick share jobs, codes and bulk apart; delayed and
   const waiting = await idsIn('waiting')
   expect(waiting.map(({ length }) => length).sort()).toEqual([1, 16, 16, 8].sort())
   expect(waiting.flat().sort()).toEqual(ids([...codes, overdue]).sort())
-  expect(await idsIn('prioritized')).toEqual([ids(bulk)])
+  const prioritized = await idsIn('prioritized')
+  expect(prioritized.map(({ length }) => length).sort()).toEqual([2, 4])
+  expect(prioritized.flat().sort()).toEqual(ids(bulk).sort())
   expect(await idsIn('delayed')).toEqual([[later.id]])
   for (const { data } of await queue.getJobs()) {
     expect(Object.keys(data)).toEqual([idsOf(data).length > 1 ? 'ids' : 'id'])
