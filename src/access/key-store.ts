@@ -7,11 +7,9 @@
  */
 import { hash } from 'node:crypto'
 import { newId } from '../base/ids.ts'
+import { everyApp } from '../base/names.ts'
 import type { Database } from '../storage/database.ts'
 import { createKeyToken, type KeyKind, keyKindOf, shownPrefixOf } from './key-token.ts'
-
-/** The app of operator keys that see all apps. */
-export const everyApp = '*'
 
 export interface NewKey {
   name: string

@@ -1,5 +1,6 @@
 /** Keys as `npm run keys` prints them. */
-import { everyApp, type KeyFacts } from './key-store.ts'
+import { everyApp } from '../base/names.ts'
+import type { KeyFacts } from './key-store.ts'
 
 /** A key that was just made, with its token. */
 export function newKeyText(

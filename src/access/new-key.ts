@@ -1,7 +1,7 @@
 /** Rules for a new API key and for its replacement: names, kinds, origins and times. */
 import { formatDuration, parseDurationMs } from '../base/durations.ts'
-import { appName } from '../base/names.ts'
-import { everyApp, type NewKey } from './key-store.ts'
+import { appName, everyApp } from '../base/names.ts'
+import type { NewKey } from './key-store.ts'
 import { type KeyKind, keyKinds } from './key-token.ts'
 import { type ParsedOrigins, parseOrigins } from './origins.ts'
 

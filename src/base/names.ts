@@ -4,3 +4,6 @@ import { z } from 'zod'
 const message = 'must be a short lower-case name'
 export const shortName = z.string().regex(/^[a-z][a-z0-9_-]{0,31}$/, message)
 export const appName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, message)
+
+/** The app of an operator who sees every app. */
+export const everyApp = '*'

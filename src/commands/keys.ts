@@ -9,11 +9,11 @@ import { loadEnvFile } from '../config/env-file.ts'
 import { openDatabase } from '../storage/database.ts'
 import { databaseUrlOrStop, orUsage, stop } from './stop.ts'
 
+const keysWith = (args: string) => commandLine('keys', args)
+
 const usage = `Usage:
-  ${keysWith('create [--name NAME] [--app APP] [--kind secret]')}
-  ${keysWith('create [--name NAME] [--app APP] --kind publishable --origin https://shop.example [--origin …]')}
-  ${keysWith('create [--name NAME] [--app APP] --kind operator')}
-  ${keysWith('create … --expires 30d')}
+  ${keysWith('create [--name NAME] [--app APP] [--kind secret | operator] [--expires 30d]')}
+  ${keysWith('create … --kind publishable --origin https://shop.example [--origin …]')}
   ${keysWith('list')}
   ${keysWith('revoke ID')}
   ${keysWith('rotate ID [--overlap 24h]')}
@@ -48,10 +48,6 @@ try {
   process.exitCode = 1
 } finally {
   await database.close()
-}
-
-function keysWith(args: string): string {
-  return commandLine('keys', args)
 }
 
 function readArguments() {

@@ -8,6 +8,7 @@
 import type { Request } from 'express'
 import type { KeyFacts } from '../access/key-store.ts'
 import { limitableAddress } from '../base/limitable-address.ts'
+import { everyApp } from '../base/names.ts'
 import { isSameSecret } from '../crypto/same-secret.ts'
 import { sessionOf } from './cookies.ts'
 import type { Operator } from './page.ts'
@@ -26,9 +27,8 @@ export function createDoor(deps: {
   signIn: SignIn
   findKeyById: (id: string) => Promise<KeyFacts | undefined>
   /** The app of keys that see all apps. */
-  everyApp: string
 }) {
-  const { sessions, signIn, findKeyById, everyApp } = deps
+  const { sessions, signIn, findKeyById } = deps
 
   return {
     /** The signed-in operator; null without a valid session. Throws Unavailable. */

@@ -1,6 +1,7 @@
 /** The plain lists: rules in words, keys without secrets, waiting events, operations. */
 import type { KeyFacts } from '../access/key-store.ts'
 import { type Html, html } from '../base/html.ts'
+import { everyApp } from '../base/names.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
 import type { EventOutbox } from '../notice/event-outbox.ts'
@@ -18,14 +19,13 @@ interface ListDeps {
   policies: () => Policies
   keys: { list(): Promise<KeyFacts[]> }
   /** The app of operator keys that see all apps. */
-  everyApp: string
   events: Pick<EventOutbox, 'list'>
   operations: Pick<Operations, 'list'>
   secrets: Pick<Secrets, 'sealText' | 'unsealText'>
 }
 
 export function listRoutes(deps: ListDeps): ConsoleRoute[] {
-  const { policies, everyApp, secrets } = deps
+  const { policies, secrets } = deps
 
   return [
     list('rules', secrets, async (view) => ({ shown: rules(view, policies()) })),

@@ -3,8 +3,9 @@
  * has such links: the console does not know them, and `src/dev` is not in the image.
  */
 import { randomBytes } from 'node:crypto'
-import { createKeyStore, everyApp } from '../access/key-store.ts'
+import { createKeyStore } from '../access/key-store.ts'
 import type { Channel } from '../base/channel.ts'
+import { everyApp } from '../base/names.ts'
 import { createSealing } from '../console/looked-at.ts'
 import { createSessions } from '../console/sessions.ts'
 import type { Shared } from '../main/shared.ts'

@@ -1,6 +1,5 @@
 /** Builds the console. It runs at the admin port of API processes; workers serve no people. */
 import type { RequestListener } from 'node:http'
-import { everyApp } from '../access/key-store.ts'
 import { createConsole } from '../console/console.ts'
 import { deliveryRoute } from '../console/delivery-page.ts'
 import { createDoor } from '../console/door.ts'
@@ -27,7 +26,7 @@ export function composeConsole(shared: Shared, requests: Requests): RequestListe
   const { state, paceOf } = createDeliveryState({ backlog, redis, keyPrefix, paces, ...limits })
   const ofPages = {
     ...requests,
-    ...{ notices, events, everyApp, secrets, paceOf },
+    ...{ notices, events, secrets, paceOf },
     sealing: createSealing(secrets),
     lastDay: createLastDay(notices.countHour),
     policies: limits.policies,
@@ -56,7 +55,6 @@ export function composeConsole(shared: Shared, requests: Requests): RequestListe
         onTried: (outcome) => metrics.signIns.inc({ outcome }),
       }),
       findKeyById: requests.keys.findById,
-      everyApp,
     }),
     nowMs: database.nowMs,
     log,

@@ -39,15 +39,11 @@ export async function loadConfig(
       : await parsePolicyFile(policy.text, policy.path, env, checks)
   const { templates, ...found } = checks.found()
   if (environment.ok && file.ok && templates) {
-    return {
-      ok: true,
-      config: { environment: environment.environment, file: file.file, templates, ...found },
-    }
+    const config = { environment: environment.environment, file: file.file, templates, ...found }
+    return { ok: true, config }
   }
-  return {
-    ok: false,
-    problems: [...(environment.ok ? [] : environment.problems), ...(file.ok ? [] : file.problems)],
-  }
+  const problems = [environment, file].flatMap((read) => (read.ok ? [] : read.problems))
+  return { ok: false, problems }
 }
 
 export type Extensions = ReturnType<typeof createExtensions>

@@ -1,7 +1,8 @@
 /** A Postern with its console, and the work of a browser: cookies, forms and the tokens in them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createApiKeys } from '../../src/access/api-keys.ts'
-import { everyApp, type NewKey } from '../../src/access/key-store.ts'
+import type { NewKey } from '../../src/access/key-store.ts'
+import { everyApp } from '../../src/base/names.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { type Postern, type PosternOptions, startPostern } from '../tools/postern.ts'
 import { releaseLater } from '../tools/release.ts'

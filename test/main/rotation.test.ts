@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
-import { everyApp } from '../../src/access/key-store.ts'
+import { everyApp } from '../../src/base/names.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { clientOf } from '../console/open-console.ts'
 import { testDatabase } from '../tools/database.ts'
