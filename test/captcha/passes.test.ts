@@ -51,6 +51,21 @@ test('a site checks it with the published keys alone', async () => {
   await expect(jwtVerify(other, keys, options)).rejects.toThrow('aud')
 })
 
+test('each number of a signature has 32 bytes, also a small one', async () => {
+  const passes = await open()
+  const keys = createLocalJWKSet(passes.jwks)
+  // One number in 256 begins with a zero byte.
+  const small = { r: 0, s: 0 }
+  while (small.r < 2 || small.s < 2) {
+    const pass = passes.issue(passed)
+    const signature = Buffer.from(pass.split('.')[2] ?? '', 'base64url')
+    expect(signature).toHaveLength(64)
+    if (signature[0] === 0) small.r++
+    if (signature[32] === 0) small.s++
+    await jwtVerify(pass, keys)
+  }
+})
+
 test('verified here: good once, also with many parallel requests', async () => {
   const [api, other] = [await open(), await open()]
   const pass = api.issue(passed)

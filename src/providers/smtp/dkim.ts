@@ -65,7 +65,7 @@ export function createSigner({ domain, selector, privateKey }: DkimSettings) {
   const dkim = new DKIM({
     domainName: domain,
     keySelector: selector,
-    privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
+    privateKey,
     headerFieldNames: signedHeaders,
   })
   return (mail: Buffer): Promise<Buffer> => buffer(dkim.sign(mail))
