@@ -25,8 +25,7 @@ export type Round = ReturnType<ReturnType<typeof createRounds>>
 
 export function createRounds(deps: {
   store: Pick<NoticeStore, 'claim' | 'record'>
-  /** Makes a captcha's code the current one, unless it was replaced, used or lost. */
-  /** `settle` of src/captcha/code-store.ts. */
+  /** Makes a captcha's code the current one, unless it was replaced, used or lost (`settle` of captcha/code-store.ts). */
   settleCode: (notice: OpenNotice) => Promise<'current' | 'gone' | 'lost'>
   retry: Record<'captcha' | 'notice', RetryPolicy>
   /** Time limit of one provider call. */

@@ -31,13 +31,21 @@ export async function startOrExit(
   try {
     return await start(config, roles, { demo })
   } catch (error) {
-    const { code, port } = error as { code?: string; port?: number }
-    console.error(
-      code === 'EADDRINUSE'
-        ? `Postern cannot start: port ${port} is in use; set PORT or ADMIN_PORT to another.`
-        : `Postern cannot start: ${(error as Error).message}`,
-    )
+    console.error(`Postern cannot start: ${whyNotStarted(error as Error)}`)
     process.exit(1)
+  }
+}
+
+function whyNotStarted({ code, message, port }: Error & { code?: string; port?: number }) {
+  switch (code) {
+    case 'EADDRINUSE':
+      return `port ${port} is in use; set PORT or ADMIN_PORT to another.`
+    case 'EADDRNOTAVAIL':
+    case 'EAI_AGAIN':
+    case 'ENOTFOUND':
+      return `HOST is not an address of this machine (${message}).`
+    default:
+      return message
   }
 }
 

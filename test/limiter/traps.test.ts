@@ -53,6 +53,14 @@ describe('traps: numbers and time', () => {
     expect(passed).toEqual([true, true, true, false, false])
   })
 
+  test('subjects that differ only in lone surrogates are one subject, because they are the same in UTF-8', async () => {
+    const { ask } = await bothEngines(onePolicy({ sliding: '1 per 60s' }))
+    const acquire = (name: string) => ask((limiter) => limiter.acquire('p', { u: name }))
+    expect(await acquire('a\ud800')).toMatchObject({ admitted: true })
+    expect(await acquire('a\udfff')).toMatchObject({ admitted: false })
+    expect(await acquire('a\u{10000}')).toMatchObject({ admitted: true })
+  })
+
   test('trap 7: a clock that steps back 5 s keeps the counts and adds what it stepped to the wait', async () => {
     const { ask, wait } = await bothEngines(onePolicy({ sliding: '1 per 60s' }))
     const acquire = () => ask((limiter) => limiter.acquire('p', u))

@@ -151,6 +151,17 @@ test('a worker whose admin port is taken ends with code 1 and one line', async (
   })
 })
 
+test.each(['999.1.1.1', '203.0.113.9'])(
+  'HOST=%s ends a process with one line that names it',
+  async (HOST) => {
+    const { code, stderr } = await runCommand('worker', [], { ...settings(), HOST })
+    expect(code).toBe(1)
+    expect(stderr).toMatch(
+      /^Postern cannot start: HOST is not an address of this machine \(.*\)\.\n$/,
+    )
+  },
+)
+
 test('SIGTERM at any moment of the start ends a process in time, with code 0 once it listens to it', async () => {
   await Promise.all((['api', 'worker'] as const).map(terminateAtEveryMoment))
 })

@@ -138,11 +138,15 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
   }
 }
 
-/** The text that identifies a subject of a part. Throws `MissingField`. */
+/**
+ * The text that identifies a subject of a part. Lone surrogates are replaced, as in Redis, whose keys are UTF-8. Throws
+ * `MissingField`.
+ */
 export function subjectOf(policy: string, { seed, rule }: Part, fields: Fields): string {
   const values = rule.fields.map((field) => fieldOf(policy, rule, fields, field))
   // A single value is used as it is: V8 already knows the hash of that string.
-  return shortKey(seed === '' && values.length === 1 ? (values[0] ?? '') : seed + canonical(values))
+  const text = seed === '' && values.length === 1 ? (values[0] ?? '') : seed + canonical(values)
+  return shortKey(text.toWellFormed())
 }
 
 /** The number of uses that `permits` of a call take from a part. Throws `MissingField` and `InvalidPermits`. */
