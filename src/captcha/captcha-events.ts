@@ -6,10 +6,8 @@
 import { randomUUID } from 'node:crypto'
 import { orLate } from '../base/deadline.ts'
 import type { EventType } from '../base/event-types.ts'
-import type { RedisClient } from '../base/redis-script.ts'
 import { activeTraceParent } from '../base/traces.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
-import type { Secrets } from '../crypto/secrets.ts'
 import type { CodeEnd } from '../notice/code-end.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import type { Refusal } from '../rules/quota.ts'
@@ -32,15 +30,12 @@ const patience = { maxAgeMs: 60_000, maxEntries: 10_000, isOnceEnough: true }
 const endWithinMs = 500
 
 export function createCaptchaEvents(deps: {
-  redis: RedisClient
-  secrets: Secrets
-  keyPrefix: string
   /** The types that a receiver wants. Events of other types are not written. */
   types: readonly EventType[]
   write: (event: CaptchaEvent) => Promise<void>
   endCode: (end: { id: string; end: CodeEnd }) => Promise<void>
 }) {
-  const { redis, secrets, keyPrefix, types } = deps
+  const { types } = deps
   const unanswered = createUntilAnswered(patience)
 
   const factsOf = ({ channel, to, scene }: CodeOwner) => ({
@@ -70,16 +65,10 @@ export function createCaptchaEvents(deps: {
       await orLate(writing, endWithinMs, () => {})
     },
 
-    /** Writes one event per lock and recipient, however many checks the lock refuses. */
-    async locked(owner: CodeOwner, { rule, retryAfterMs }: Refusal): Promise<void> {
+    locked(owner: CodeOwner, { rule, retryAfterMs }: Refusal): void {
       if (!types.includes('captcha.locked')) return
-      const [hash] = secrets.subjectHashes(['locked', owner.app, rule, owner.channel, owner.to])
-      const isNew = await redis
-        .set(`${keyPrefix}told:${hash}`, 1, 'PX', Math.max(1, Math.ceil(retryAfterMs)), 'NX')
-        .catch(() => null)
-      if (isNew === null) return
       const data = { ...factsOf(owner), rule, lockedForMs: retryAfterMs }
-      await write({ app: owner.app, type: 'captcha.locked', data })
+      void write({ app: owner.app, type: 'captcha.locked', data })
     },
 
     close: unanswered.close,

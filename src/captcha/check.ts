@@ -130,7 +130,7 @@ export function createCheckCaptcha(deps: {
   }
 
   function announceLock(guess: Guess, refusal: Refusal): void {
-    if (refusal.isNewLock) void events.locked(guess, refusal)
+    if (refusal.isNewLock) events.locked(guess, refusal)
   }
 
   async function compare(guess: Guess, requestId: string, isHuman: boolean): Promise<Checked> {

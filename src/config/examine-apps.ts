@@ -1,5 +1,6 @@
 import { about, type Finding } from '../base/finding.ts'
-import { type PageRules, pageCheckPolicy, pagePolicy } from '../rules/policies.ts'
+import { policiesInForce } from '../rules/in-force.ts'
+import { rulesInUse } from '../rules/policies.ts'
 import type { PolicyFile } from './policy-schema.ts'
 
 /**
@@ -7,21 +8,15 @@ import type { PolicyFile } from './policy-schema.ts'
  * change and reset its counts.
  */
 export function examineApps(
-  file: { policies: PolicyFile['policies']; browser: PageRules },
+  file: Pick<PolicyFile, 'policies' | 'browser' | 'testing'>,
   appsOfKeys: readonly string[],
 ): Finding[] {
   const { ok, warning } = about('apps')
   const apps = new Set(appsOfKeys)
   if (apps.size < 2) return [ok('only one app has keys')]
-  const { captcha, notice, check } = file.policies
-  const { rules, checkRules } = file.browser
-  const ofPages = { [pagePolicy]: rules, [pageCheckPolicy]: checkRules }
-  const declared = Object.entries({ captcha, notice, check, ...ofPages })
-  const shared = declared.flatMap(([policy, rules]) =>
-    ((rules ?? []) as readonly { name?: unknown; key?: unknown }[])
-      .filter(({ key }) => !/\{(app|keyId)\}/.test(String(key)))
-      .map(({ name }) => `${policy}.${name}`),
-  )
+  const shared = rulesInUse(policiesInForce(file).policies)
+    .filter(({ fields }) => !fields.includes('app') && !fields.includes('keyId'))
+    .map(({ policy, name }) => `${policy}.${name}`)
   if (shared.length === 0) return [ok(`${apps.size} apps, and every rule counts them separately`)]
   const message = `${apps.size} apps share the counts of ${shared.join(', ')}, so a key of one app sees and resets the counts of all`
   return [warning(message, 'add {app} to their keys, unless this is intended')]

@@ -1,5 +1,7 @@
 /** Settings that the policy file allows, but that production should avoid or choose on purpose. */
 import { about, type Finding } from '../base/finding.ts'
+import { policiesInForce } from '../rules/in-force.ts'
+import { pagePolicy, type rulesInUse } from '../rules/policies.ts'
 import type { Environment } from './environment.ts'
 import type { PolicyFile } from './policy-schema.ts'
 
@@ -50,18 +52,14 @@ function examineTesting({ recipients, until }: PolicyFile['testing'], passing: n
   ]
 }
 
-/** The members of a rule that decide if it limits spending. */
-interface PricedRule {
-  readonly name: string
-  readonly key: string
-  readonly mode?: string
-  readonly refund?: string
-}
-
-function examinePrices({ prices, policies, browser }: PolicyFile): Finding[] {
+function examinePrices(file: PolicyFile): Finding[] {
   const { ok, warning } = about('prices')
-  const forAll = pricedRules(policies.captcha, policies)
-  const forPages = pricedRules(browser.rules, policies)
+  const { prices } = file
+  const { policies } = policiesInForce(file)
+  const pricedRules = (name: string) =>
+    (policies[name] ?? []).filter(({ permits }) => permits === 'price')
+  const forAll = pricedRules('captcha')
+  const forPages = pricedRules(pagePolicy).filter(({ policy }) => policy === pagePolicy)
   const [bound] = forAll.filter((rule) => whyNoBound(rule) === undefined)
   if (bound && prices) return [ok(`the rule ${bound.name} limits the cost of codes`)]
   const [any] = [...forAll, ...forPages]
@@ -80,32 +78,18 @@ function examinePrices({ prices, policies, browser }: PolicyFile): Finding[] {
   return [warning(message, advice)]
 }
 
-/** The rules of a policy with `permits: price`, also from included policies. */
-function pricedRules(
-  entries: unknown,
-  policies: PolicyFile['policies'],
-  seen = new Set(),
-): PricedRule[] {
-  if (!Array.isArray(entries) || seen.has(entries)) return []
-  seen.add(entries)
-  return entries.flatMap((entry) => {
-    if (entry.include !== undefined) return pricedRules(policies[entry.include], policies, seen)
-    return entry.permits === 'price' ? [entry] : []
-  })
-}
-
 /** The fields with a limited number of values; callers can choose other fields freely. */
 const boundedFields = ['app', 'channel', 'country', 'keyId', 'template']
 
+type PricedRule = ReturnType<typeof rulesInUse>[number]
+
 /** Undefined for a rule that limits spending for every caller and recipient. */
-function whyNoBound({ key, mode, refund }: PricedRule): string | undefined {
+function whyNoBound({ fields, mode, refund }: PricedRule): string | undefined {
   if (mode === 'observe') return 'only observes'
   if (mode === 'challenge') return 'lets solved challenges pass'
   if (refund === 'passed') return 'does not count codes that passed'
-  const free = [...key.matchAll(/\{(\w+)\}/g)].find(
-    ([, field = '']) => !boundedFields.includes(field),
-  )
-  return free && `has a separate count for each ${free[0]}`
+  const free = fields.find((field) => !boundedFields.includes(field))
+  return free && `has a separate count for each {${free}}`
 }
 
 function examineDestinations({ recipients, routes }: PolicyFile): Finding[] {

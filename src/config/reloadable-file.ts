@@ -47,11 +47,12 @@ export function createReloadableFile(file: PolicyFile) {
     onReload(take: (next: PolicyFile) => void): void {
       reloaders.push(take)
     },
-    /** Returns the sections that are reloaded, and the sections that need a restart. */
+    /** Returns the sections that are reloaded, and the sections that need a restart. If a reader throws, nothing changes. */
     reload(next: PolicyFile): { reloaded: string[]; needRestart: string[] } {
       const before = running
-      running = withRulesOf(next, before)
-      for (const take of reloaders) take(running)
+      const after = withRulesOf(next, before)
+      for (const take of reloaders) take(after)
+      running = after
       return {
         reloaded: changedSections(before, running),
         needRestart: changedSections(running, next),

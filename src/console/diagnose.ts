@@ -2,7 +2,7 @@
  * The diagnoses above a story: why a code did not arrive or did not pass, in the order of docs/support.md. A diagnosis is a
  * key of `words.diagnoses` with its values. The words also give the next step.
  */
-import { isCheckPolicy, pageCheckPolicy } from '../rules/policies.ts'
+import { pageCheckPolicy } from '../rules/policies.ts'
 import type { Story } from '../support/support.ts'
 import type { Tone } from './parts.ts'
 import type { Words } from './words.ts'
@@ -62,7 +62,7 @@ function ofRefusals({ refusals, notices }: Told, nowMs: number): Diagnosis[] {
   }
   // A refusal by the policy `check` is a lock. `lockedForMs` shows it.
   const ofPage = refusals.filter(({ policy }) => policy === pageCheckPolicy)
-  const asked = refusals.filter(({ policy }) => !isCheckPolicy(policy))
+  const asked = refusals.filter(({ isOfCheck }) => !isOfCheck)
   const held = [...holding('checksRefused', ofPage), ...holding('refused', asked)]
   if (held.length > 0) return held
   const [latest] = asked

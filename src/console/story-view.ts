@@ -84,7 +84,7 @@ function diagnosisOf(view: View, { tone, name, rule, ms, provider, error }: Diag
 
 function nowOf(view: View, { limits, codes, lockedForMs }: Story): Html {
   const { story } = view.words
-  const asked = limits.filter(({ policy }) => policy === 'captcha')
+  const asked = limits.filter(({ isOfCaptcha }) => isOfCaptcha)
   const waitMs = Math.max(0, ...asked.map(({ nextInMs }) => nextInMs))
   const live = codes.map(
     ({ scene, expiresAt, triesLeft }) =>

@@ -3,7 +3,6 @@
 import { type Html, html } from '../base/html.ts'
 import { traceIdOf } from '../base/traces.ts'
 import type { Attempt, AttemptOutcome } from '../notice/states.ts'
-import { isCheckPolicy } from '../rules/policies.ts'
 import type { RefusalEntry } from '../support/recorded.ts'
 import type { Story } from '../support/support.ts'
 import type { View } from './page.ts'
@@ -103,7 +102,7 @@ function ofAttempt({ words: { events } }: View, attempt: Attempt): Entry {
 }
 
 function ofRefusal({ words: { events } }: View, refusal: RefusalEntry): Entry {
-  const { at, policy, rule, window, retryAfterMs, challenge, lockBegan } = refusal
+  const { at, policy, rule, window, retryAfterMs, challenge, lockBegan, isOfCheck } = refusal
   if (challenge) {
     return { at, tone: 'wait', shape: 'human', title: events.challenged(policy, rule) }
   }
@@ -111,7 +110,7 @@ function ofRefusal({ words: { events } }: View, refusal: RefusalEntry): Entry {
   return {
     at,
     tone: 'bad',
-    shape: isCheckPolicy(policy) ? 'lock' : 'stop',
+    shape: isOfCheck ? 'lock' : 'stop',
     title: lockBegan ? events.locked(policy, rule) : events.refused(policy, rule),
     more: [window, until],
   }

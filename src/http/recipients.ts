@@ -134,11 +134,11 @@ export function recipientRoutes(deps: {
             to: maskRecipient(channel, to),
             destination: named.kind === 'ok' ? 'allowed' : named.because,
             isTestRecipient: isTestRecipient(to),
-            limits: limits.map(({ nextInMs: _, ...limit }) => limit),
+            limits: limits.map(({ nextInMs: _, isOfCaptcha: __, ...limit }) => limit),
             ...(lockedForMs === undefined ? {} : { lockedForMs }),
             ...(lockedElsewhereForMs === undefined ? {} : { lockedElsewhereForMs }),
             codes,
-            refusals: refusals.map(({ values: _, ...refusal }) => refusal),
+            refusals: refusals.map(({ values: _, isOfCheck: __, ...refusal }) => refusal),
             checks,
             notices: notices.map(viewOf),
             operations: operations.map(({ keyId, keyName: _, ...rest }) => ({

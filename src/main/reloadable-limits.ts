@@ -23,7 +23,8 @@ export function createLimits(
   clock?: () => number,
 ) {
   const { file, onReload, reload } = createReloadableFile(config.file)
-  let { raw, policies } = policiesInForce(config.file)
+  const { raw, policies: policiesAtStart } = policiesInForce(config.file)
+  let policies = policiesAtStart
   const limiter = createLimiter({
     policies: raw,
     redis: openRedis('limiter'),
@@ -39,8 +40,10 @@ export function createLimits(
   closers.onClose(() => limiter.close())
   metrics.startRulesAtZero(policies)
   onReload((next) => {
-    ;({ raw, policies } = policiesInForce(next))
-    limiter.setPolicies(raw)
+    const inForce = policiesInForce(next)
+    // Throws if the policies of a running plugin do not fit these.
+    limiter.setPolicies(inForce.raw)
+    policies = inForce.policies
     metrics.startRulesAtZero(policies)
   })
 

@@ -69,7 +69,7 @@ function composeSteps(shared: Shared, onDecided?: OnDecided) {
     dedupeHash: secrets.dedupeHash,
     // A reload changes prices together with the rules that count them.
     priceOf: (channel, country) => priceOf(prices(), channel, country),
-    isTestRecipient,
+    ...{ isTestRecipient, policies },
     onDecided(decided) {
       recorder.decided(decided)
       onDecided?.(decided)
@@ -148,7 +148,6 @@ async function composeChecking(shared: Shared, steps: Steps) {
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs })
   closers.onClose(() => passes.close())
   const captchaEvents = createCaptchaEvents({
-    ...{ redis, secrets, keyPrefix },
     types: wantedEvents,
     write: events.add,
     endCode: notices.endCode,

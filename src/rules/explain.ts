@@ -8,9 +8,14 @@ import { type Language, type RuleWords, ruleWords } from './rule-words.ts'
 export function explain(policies: Policies): string {
   return ownRulesOf(policies)
     .map(([policy, own]) => {
-      const lines = own.map((rule) => `  ${rule.name}: ${sentenceOf(rule)}`)
+      const included = (policies[policy] ?? []).map((rule) => rule.policy)
+      const others = new Set(included.filter((name) => name !== policy))
+      const lines = [
+        ...own.map((rule) => `  ${rule.name}: ${sentenceOf(rule)}`),
+        ...[...others].map((name) => `  The rules of ${name}.`),
+      ]
       return [
-        `${policy}, ${timeOfUse(policy, includedIn(policies[policy]))}:`,
+        `${policy}, ${timeOfUse(policy, policies)}:`,
         ...(lines.length > 0 ? lines : ['  No limits.']),
       ].join('\n')
     })
@@ -24,8 +29,6 @@ export function ownRulesOf(policies: Policies): [policy: string, rules: Rule[]][
     .filter(([policy]) => !onlyJoinsOthers(policy))
     .map(([policy, rules]) => [policy, rules.filter((rule) => rule.policy === policy)])
 }
-
-const includedIn = (rules: readonly Rule[] = []) => rules.map(({ policy }) => policy)
 
 export function sentenceOf(rule: Rule, language: Language = 'en'): string {
   const words = ruleWords[language]

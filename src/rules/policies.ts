@@ -5,6 +5,7 @@
  * Publishable keys have more rules than servers. So some policies join the rules for all callers with the rules for
  * pages. Each policy is one limit check, and a rule counts under the policy that declares it.
  */
+import type { Policies, Rule } from '../limiter/index.ts'
 import { checkFields, sendFields } from './key-fields.ts'
 
 /** Checked before a send from a page: the rules of `captcha` and of `browser.rules`. */
@@ -44,19 +45,39 @@ const names = Object.keys(catalogue)
 /** The policies that declare rules. Sends and checks count under these names. */
 export const declaringPolicies = names.filter((name) => catalogue[name]?.use)
 
-/** True for a policy on checks, false for one on sends. */
 export const isCheckPolicy = (policy: string): boolean => catalogue[policy]?.of === 'checks'
+export const isSendPolicy = (policy: string): boolean => catalogue[policy]?.of === 'sends'
 
 /** The fields that keys of its rules may use. */
 export const fieldsOfPolicy = (policy: string): readonly string[] =>
   isCheckPolicy(policy) ? checkFields : sendFields
 
-/** `includes`: the policies whose rules it includes. */
-export function timeOfUse(policy: string, includes: readonly string[]): string {
-  const ofOthers = includes.includes('captcha')
-    ? 'in place of captcha, for sends in process that name this policy; the rules of captcha apply too'
+/** The names of the policies that decide sends and checks: Postern's own, and those that join `captcha`. */
+export function policiesInUse(policies: Policies): string[] {
+  const joining = Object.keys(policies).filter((name) => joinsCaptcha(policies[name]))
+  return [...new Set([...declaringPolicies, ...joining])]
+}
+
+/** Every rule that decides sends or checks, once. Rules of included policies are among them. */
+export function rulesInUse(policies: Policies): Rule[] {
+  const rules = policiesInUse(policies).flatMap((name) => policies[name] ?? [])
+  return [...new Map(rules.map((rule) => [`${rule.policy} ${rule.name}`, rule])).values()]
+}
+
+/** A plugin can name such a policy for a send, in place of `captcha`. */
+const joinsCaptcha = (rules: readonly Rule[] = []) =>
+  rules.some(({ policy }) => policy === 'captcha')
+
+export function timeOfUse(policy: string, policies: Policies): string {
+  const use = catalogue[policy]?.use
+  if (use) return use
+  if (joinsCaptcha(policies[policy])) {
+    return 'in place of captcha, for sends in process that name this policy'
+  }
+  const isIncluded = rulesInUse(policies).some((rule) => rule.policy === policy)
+  return isIncluded
+    ? 'as a part of other policies'
     : 'for callers of the limiter and of login attempts'
-  return catalogue[policy]?.use ?? ofOthers
 }
 
 /** True if it declares no rules. */
@@ -93,11 +114,4 @@ export function withPageRules(
  * A send to a test recipient uses a variant of its policy with separate counts: see test-policies.ts. Checks use the
  * normal policies, because attackers have more time to guess a fixed code than any other.
  */
-export const policiesWithTestVariant = names.filter((name) => !isCheckPolicy(name))
-
-/** The variant for test recipients, or the policy itself if it has none. */
-export const testPolicyOf = (policy: string) =>
-  policiesWithTestVariant.includes(policy) ? `${policy}-test` : policy
-
-/** Reserved names that no policy of an operator may have. */
-export const testPolicyNames: readonly string[] = policiesWithTestVariant.map(testPolicyOf)
+export const testPolicyOf = (policy: string) => `${policy}-test`

@@ -2,12 +2,14 @@ import { type Policies, type PolicyProblem, parsePolicies, type Rule } from '../
 import {
   declaringPolicies,
   fieldsOfPolicy,
+  isCheckPolicy,
   type PageRules,
   pageCheckPolicy,
   pageGuessPolicy,
   pagePolicy,
   pageSectionOf,
-  testPolicyNames,
+  policiesInUse,
+  testPolicyOf,
   withPageRules,
 } from './policies.ts'
 
@@ -33,8 +35,11 @@ export function problemsOfPolicies({ policies, pageRules, prices }: Sections): P
       message: `"${name}" is a reserved name; its rules belong in ${pageSectionOf(name)}`,
     }))
   }
-  const parsed = parsePolicies(withPageRules(policies, pageRules))
-  const problems = parsed.ok ? problemsOfParsed(parsed.policies, prices) : parsed.problems
+  const lists = withPageRules(policies, pageRules)
+  const parsed = parsePolicies(lists)
+  const problems = parsed.ok
+    ? problemsOfParsed(parsed.policies, lists as Lists, prices)
+    : parsed.problems
   return problems.flatMap(({ path, message }) => {
     const [policy = '', index, ...rest] = path
     if (policy === pagePolicy) {
@@ -54,32 +59,55 @@ export function problemsOfPolicies({ policies, pageRules, prices }: Sections): P
   })
 }
 
-function problemsOfParsed(policies: Policies, prices: Prices | undefined): PolicyProblem[] {
-  const reserved = testPolicyNames.filter((name) => Object.hasOwn(policies, name))
-  const ofNames = reserved.map((name) => ({
-    path: [name],
-    message: 'is reserved for sends to test recipients; choose another name',
-  }))
-  const ofRules = declaringPolicies.flatMap((name): PolicyProblem[] => {
-    const rules = policies[name]
-    if (!rules) {
-      return [{ path: [], message: `${name} is missing; write "${name}: []" for no limits` }]
-    }
-    // Included policies are checked in the section that declares them. Here, one entry before the rules stands for
-    // them.
-    const own = rules.filter(({ policy }) => policy === name)
-    const isBehindCaptcha = name === pagePolicy && policies.captcha !== undefined
-    const first = own.length < rules.length || isBehindCaptcha ? 1 : 0
-    return own.flatMap((rule, index) =>
-      [...fieldProblems(rule, fieldsOfPolicy(name)), ...priceProblems(rule, prices)].map(
-        ({ path, message }) => ({
-          path: [name, first + index, ...path],
-          message,
-        }),
-      ),
-    )
+type Lists = Readonly<Record<string, readonly { name?: string; include?: string }[]>>
+
+/** `lists`: the policies as they are written. */
+function problemsOfParsed(
+  policies: Policies,
+  lists: Lists,
+  prices: Prices | undefined,
+): PolicyProblem[] {
+  const inUse = policiesInUse(policies)
+  const missing = declaringPolicies
+    .filter((name) => !policies[name])
+    .map((name) => ({ path: [], message: `${name} is missing; write "${name}: []" for no limits` }))
+  const reserved = inUse
+    .filter((name) => !isCheckPolicy(name))
+    .map(testPolicyOf)
+    .filter((name) => Object.hasOwn(policies, name))
+    .map((name) => ({
+      path: [name],
+      message: 'is reserved for sends to test recipients; choose another name',
+    }))
+  const ofRules = inUse.flatMap((name) => {
+    const known = fieldsOfPolicy(name)
+    /** Where its own policy is in use with the same fields, the problem is reported there. */
+    const isElsewhere = ({ policy }: Rule) =>
+      policy !== name && inUse.includes(policy) && fieldsOfPolicy(policy) === known
+    return (policies[name] ?? [])
+      .filter((rule) => !isElsewhere(rule))
+      .flatMap((rule) =>
+        [...fieldProblems(rule, known), ...priceProblems(rule, prices)].map((problem) =>
+          placed(problem, rule, name, lists[name] ?? []),
+        ),
+      )
   })
-  return [...ofNames, ...ofRules]
+  return [...reserved, ...ofRules, ...missing]
+}
+
+/** The problem of a rule, at its place in the list of `policy`. An included rule has the place of its include. */
+function placed(
+  { path, message }: PolicyProblem,
+  rule: Rule,
+  policy: string,
+  list: Lists[string],
+): PolicyProblem {
+  if (rule.policy === policy) {
+    return { path: [policy, list.findIndex(({ name }) => name === rule.name), ...path], message }
+  }
+  const direct = list.findIndex(({ include }) => include === rule.policy)
+  const index = direct >= 0 ? direct : list.findIndex(({ include }) => include !== undefined)
+  return { path: [policy, index, 'include'], message: `${rule.policy}.${rule.name}: ${message}` }
 }
 
 type Prices = Readonly<Record<string, number>>

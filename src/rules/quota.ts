@@ -5,11 +5,11 @@ import { createBoundedMap } from '../base/bounded-map.ts'
 import { canonical, canonicalRecord } from '../base/canonical.ts'
 import type { Channel } from '../base/channel.ts'
 import { noteInSpan, traced } from '../base/traces.ts'
-import type { Decision, Limiter, Refusal } from '../limiter/index.ts'
+import type { Decision, Limiter, Policies, Refusal } from '../limiter/index.ts'
 import { mailboxOf, prefixOf } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { Origin } from './caller.ts'
-import { testPolicyOf } from './policies.ts'
+import { isCheckPolicy, testPolicyOf } from './policies.ts'
 
 export type { Admission, Decision, Refusal } from '../limiter/index.ts'
 
@@ -46,11 +46,13 @@ export function createQuota(deps: {
   /** The price of a message, for rules with `permits: price`. */
   priceOf: (channel: Channel, country: string) => number
   isTestRecipient: TestRecipients['isTestRecipient']
+  /** The policies in force. */
+  policies: () => Policies
   onDecided?: OnDecided
   /** Called after each release. */
   onReleased?: (fields: Fields, requestId: string) => void
 }) {
-  const { limiter, dedupeHash, priceOf, isTestRecipient, onDecided, onReleased } = deps
+  const { limiter, dedupeHash, priceOf, isTestRecipient, policies, onDecided, onReleased } = deps
   const hashes = createBoundedMap<string>(maxRememberedHashes)
   /** Releases under way. */
   const releases = new Set<Promise<unknown>>()
@@ -73,8 +75,12 @@ export function createQuota(deps: {
   }
 
   const isTest = ({ to }: Fields) => isTestRecipient(String(to))
-  const inForce = (policy: string, fields: Fields) =>
-    isTest(fields) ? testPolicyOf(policy) : policy
+  /** The policy that decides: for a test recipient its variant, if it has one (test-policies.ts). */
+  function inForce(policy: string, fields: Fields): string {
+    if (!isTest(fields) || isCheckPolicy(policy)) return policy
+    const variant = testPolicyOf(policy)
+    return Object.hasOwn(policies(), variant) ? variant : policy
+  }
 
   /**
    * Takes a use from every rule of the policy, or from none. The uses can be given back by the request id. The id is

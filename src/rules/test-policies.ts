@@ -7,7 +7,7 @@
  * create a new count with every request, and anyone can send to an open test number.
  */
 import { fieldsThat } from './key-fields.ts'
-import { policiesWithTestVariant, testPolicyOf } from './policies.ts'
+import { isSendPolicy, testPolicyOf } from './policies.ts'
 
 /** Rules by price are left out too: nothing is sent, so nothing is spent. */
 const ofRecipient = fieldsThat(({ isOfRecipient }) => isOfRecipient)
@@ -19,11 +19,26 @@ type Entry = Rule | { readonly include: string }
 export function withTestPolicies<Policy extends readonly Entry[]>(
   all: Readonly<Record<string, Policy>>,
 ): Record<string, Policy> {
-  const made = policiesWithTestVariant.map((name) => {
+  const names = Object.keys(all).filter(
+    (name) => isSendPolicy(name) || includes(all, name, 'captcha'),
+  )
+  const made = names.map((name) => {
     const rules = rulesOf(all, name).filter((rule) => !isAboutRecipient(rule))
     return [testPolicyOf(name), rules as unknown as Policy] as const
   })
   return { ...all, ...Object.fromEntries(made) }
+}
+
+/** True if its list includes `other`, also through other policies. `all` has no circles. */
+function includes(
+  all: Readonly<Record<string, readonly Entry[]>>,
+  name: string,
+  other: string,
+): boolean {
+  return (all[name] ?? []).some(
+    (entry) =>
+      'include' in entry && (entry.include === other || includes(all, entry.include, other)),
+  )
 }
 
 function rulesOf(all: Readonly<Record<string, readonly Entry[]>>, name: string): Rule[] {

@@ -12,6 +12,7 @@ import { parseJson } from '../base/json.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
 import { fields as fieldFacts } from '../rules/key-fields.ts'
+import { isCheckPolicy } from '../rules/policies.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
 import { findRule, requestValues } from '../rules/recipient-rules.ts'
 
@@ -32,6 +33,8 @@ export interface RecordedRefusal {
   challenge?: true
   /** The lock began with this wrong code, which used up the limit. The code was compared, and nothing was refused yet. */
   lockBegan?: true
+  /** A check was refused; otherwise a send. */
+  isOfCheck?: true | undefined
   /** Extra key fields of a rule whose key contains the recipient. Only rings have them. */
   values?: readonly string[] | undefined
 }
@@ -95,6 +98,7 @@ export function recordOf(
     ...{ policy: rule?.policy ?? policy, rule: name, window, retryAfterMs },
     ...(challenge && { challenge: true }),
     ...(isNewLock && { lockBegan: true }),
+    ...(isCheckPolicy(policy) && { isOfCheck: true }),
     values: rule && requestValues(rule, fields),
   }
   return record
@@ -120,7 +124,9 @@ export const placesOf = (secrets: Secrets, keyPrefix: string, { app, channel, to
 
 /** A line contains only the first letter of its kind. */
 const kinds = ['decided', 'checked', 'released', 'share'] as const
-const refusalNames = 'policy rule window retryAfterMs challenge lockBegan sealed'.split(' ')
+const refusalNames = 'policy rule window retryAfterMs challenge lockBegan sealed isOfCheck'.split(
+  ' ',
+)
 const restNames = ['share', 'level', 'id', 'sentId', 'times', 'policy', 'isSolved']
 const fieldNames = Object.keys(fieldFacts)
 

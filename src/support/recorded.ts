@@ -3,7 +3,6 @@
 import type { RedisClient } from '../base/redis-script.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import { isCheckPolicy } from '../rules/policies.ts'
 import {
   type CheckResult,
   type DecisionRecord,
@@ -47,8 +46,8 @@ export function createFindRecorded(deps: {
       if (record.kind !== 'decided' || !record.refusal) continue
       refusals.push({ at, ...record.refusal })
       // The wrong code that began a lock was compared, not refused.
-      const isRefusedCheck = isCheckPolicy(record.refusal.policy) && !record.refusal.lockBegan
-      if (isRefusedCheck) checks.push({ at, result: 'refused' })
+      const { isOfCheck, lockBegan } = record.refusal
+      if (isOfCheck && !lockBegan) checks.push({ at, result: 'refused' })
     }
     return { refusals, checks }
   }

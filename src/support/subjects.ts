@@ -3,7 +3,7 @@
  * a scene). The values of these other fields come from the request, from sent notices and from recorded refusals.
  */
 import type { Policies, Rule } from '../limiter/index.ts'
-import { declaringPolicies } from '../rules/policies.ts'
+import { rulesInUse } from '../rules/policies.ts'
 import type { Fields, Quota } from '../rules/quota.ts'
 import { namesRecipient, requestFields } from '../rules/recipient-rules.ts'
 import type { Recipient } from './record.ts'
@@ -64,16 +64,5 @@ export function subjectsOf(
     return [...subjects.values()]
   }
 
-  return [...policiesOfSends(policies)].flatMap((name) =>
-    // A policy has the rules of included policies too. Those rules count under the policy that declares them.
-    (policies[name] ?? []).filter(({ policy }) => policy === name).flatMap(subjectsOfRule),
-  )
-}
-
-/** Postern's policies, and those that a plugin can name for a send: they include `captcha`. */
-function policiesOfSends(policies: Policies): Set<string> {
-  const joining = Object.keys(policies).filter((name) =>
-    policies[name]?.some(({ policy }) => policy === 'captcha'),
-  )
-  return new Set([...declaringPolicies, ...joining])
+  return rulesInUse(policies).flatMap(subjectsOfRule)
 }

@@ -9,6 +9,7 @@ import type { Secrets } from '../crypto/secrets.ts'
 import type { Limiter, Policies } from '../limiter/index.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Quota } from '../rules/quota.ts'
+import { findRule } from '../rules/recipient-rules.ts'
 import type { Operation, Operations, Resettable } from './operations.ts'
 import type { CheckEntry, FindRecorded, RefusalEntry } from './recorded.ts'
 import { type LookUpRequest, type Subject, subjectsOf } from './subjects.ts'
@@ -23,6 +24,8 @@ export interface LimitState {
   resetsInMs: number
   /** Time until the rule admits a call; 0 if it admits a call now, or if it only observes. */
   nextInMs: number
+  /** The rule applies to sends of codes. */
+  isOfCaptcha: boolean
   lockedForMs?: number
 }
 
@@ -90,9 +93,11 @@ export function createSupport(deps: {
 
   async function statesOf({ rule, fields, isRemembered }: Subject): Promise<LimitState[]> {
     const states = await limiter.peek(rule.policy, fields, rule.name)
+    const { policy, name } = rule
+    const isOfCaptcha = findRule(policies(), 'captcha', name)?.policy === policy
     return states
       .filter(({ used, lockedForMs }) => !isRemembered || used > 0 || lockedForMs !== undefined)
-      .map(({ kind: _, left: __, ...state }) => ({ policy: rule.policy, ...state }))
+      .map(({ kind: _, left: __, ...state }) => ({ policy, isOfCaptcha, ...state }))
   }
 
   return {

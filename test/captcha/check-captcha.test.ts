@@ -88,6 +88,7 @@ async function openRoom(
     dedupeHash: secrets.dedupeHash,
     priceOf: () => 60,
     ...noTestRecipients,
+    policies: () => parsed.policies,
     onDecided: ({ policy }) => decided.push(policy),
   })
   const limits = createGuessLimits({ quota, limiter, policies: () => parsed.policies })

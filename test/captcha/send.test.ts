@@ -48,6 +48,7 @@ async function openRoom(
     dedupeHash: secrets.dedupeHash,
     priceOf: () => 60,
     isTestRecipient: () => false,
+    policies: () => ({}),
   })
   const made: { notice: PreparedNotice; params: Params; timeoutMs: number }[] = []
   /** The work of PostgreSQL. It may read what Redis has stored by then. */

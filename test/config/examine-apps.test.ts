@@ -20,7 +20,8 @@ const browser = {
     { name: 'own', key: '{app}:{ip}', sliding: '1 per 60s' },
   ],
 }
-const file = { policies, browser }
+const testing = { recipients: [] }
+const file = { policies, browser, testing } as unknown as Parameters<typeof examineApps>[0]
 
 test('rules that count all apps together are named where there is more than one', () => {
   expect(examineApps(file, ['shop', 'bank', 'shop'])).toMatchObject([
@@ -36,8 +37,21 @@ test('rules that count all apps together are named where there is more than one'
 test('one app shares no count; nor do rules that name the app or the key', () => {
   expect(examineApps(file, ['shop', 'shop'])).toMatchObject([{ state: 'ok' }])
   const own = {
+    ...file,
     policies: { captcha: [policies.captcha[1]] },
     browser: { rules: [browser.rules[0]], checkRules: [browser.checkRules[1]] },
   }
-  expect(examineApps(own, ['shop', 'bank'])).toMatchObject([{ state: 'ok' }])
+  expect(examineApps(own as unknown as typeof file, ['shop', 'bank'])).toMatchObject([
+    { state: 'ok' },
+  ])
+})
+
+test('rules of included policies are named by the policy that declares them', () => {
+  const { captcha, check } = policies
+  const including = { captcha: [{ include: 'common' }], notice: [], check, common: captcha }
+  expect(
+    examineApps({ ...file, policies: including } as typeof file, ['shop', 'bank']),
+  ).toMatchObject([
+    { message: expect.stringContaining('share the counts of common.all, check.guesses, ') },
+  ])
 })

@@ -70,7 +70,9 @@ test('asked for a challenge is no refusal', () => {
 })
 
 test('a lock is told once, as a lock', () => {
-  const refused = refusal(1, { policy: 'check', rule: 'guesses', retryAfterMs: 900_000 })
+  const refused = refusal(1, {
+    ...{ policy: 'check', rule: 'guesses', retryAfterMs: 900_000, isOfCheck: true },
+  })
   const told = { lockedForMs: 899_000, refusals: [refused], checks: [check(1, 'refused')] }
   expect(of(told)).toEqual([{ tone: 'bad', name: 'locked', ms: 899_000 }])
   // While the lock lasts, "try again" is no advice. And a refused check alone is not "nothing known".
@@ -79,7 +81,7 @@ test('a lock is told once, as a lock', () => {
 })
 
 test('checks from pages that a rule of pages refuses: told beside a refused send', () => {
-  const ofPage = refusal(1, { policy: 'browser-check', rule: 'check-ip' })
+  const ofPage = refusal(1, { policy: 'browser-check', rule: 'check-ip', isOfCheck: true })
   expect(of({ refusals: [ofPage, refusal(2)] })).toEqual([
     { tone: 'bad', name: 'checksRefused', rule: 'check-ip', ms: 59_000 },
     { tone: 'bad', name: 'refused', rule: 'recipient', ms: 58_000 },

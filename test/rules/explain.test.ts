@@ -134,7 +134,7 @@ test('a policy that includes captcha decides in its place; any other is for call
   const heads = explain(parsed.ok ? parsed.policies : {}).match(/^\w+, .*$/gm)
   expect(heads).toEqual([
     'captcha, before a code is sent:',
-    'camara, in place of captcha, for sends in process that name this policy; the rules of captcha apply too:',
+    'camara, in place of captcha, for sends in process that name this policy:',
     'export, for callers of the limiter and of login attempts:',
   ])
 })
@@ -161,10 +161,23 @@ test('each policy once, with its use; included rules are where they are declared
   ip: At most 5 per 1h for one IP address; more are refused.
 
 browser, together with captcha's rules, for publishable keys (browser.rules):
-  No limits.
+  The rules of captcha.
 
 export, for callers of the limiter and of login attempts:
   No limits.
+`,
+  )
+})
+
+test('a policy that others include is a part of them, and they name it', () => {
+  const rule = { name: 'recipient', key: '{to}', sliding: '1 per 60s' }
+  const parsed = parsePolicies({ captcha: [{ include: 'common' }], common: [rule] })
+  expect(explain(parsed.ok ? parsed.policies : {})).toBe(
+    `captcha, before a code is sent:
+  The rules of common.
+
+common, as a part of other policies:
+  recipient: At most 1 per 60s for one recipient; more are refused.
 `,
   )
 })

@@ -51,6 +51,56 @@ test('in rules for pages it is reported there', async () => {
   ])
 })
 
+test.each([
+  [
+    'a field that its requests do not have',
+    '{ name: bad, key: "{recipient}", sliding: 9 per 1h }',
+    'common.bad: there is no field {recipient} here; there are ',
+  ],
+  ['a price above its limit', spend, 'common.spend: prices.default is 60, above the limit 50 '],
+])('an included rule with %s is reported at the include', async (_, rule, message) => {
+  const own = '- { name: own, key: "{to}", sliding: 9 per 1h }'
+  const text = `prices: { default: 60 }
+policies:
+  captcha:
+    ${own}
+    - include: common
+  notice: []
+  check: []
+  common: [${rule}]
+`
+  expect(await problemsOf(text)).toEqual([
+    expect.stringContaining(`:5: policies.captcha.1.include: ${message}`),
+  ])
+})
+
+test('rules of sends in checks have no content; rules that only callers of the limiter use have any field', async () => {
+  const dedupe = '{ name: duplicate, key: "{dedupe}", fixed: 2 per 60s }'
+  const text = `policies:
+  captcha: [${dedupe}]
+  notice: []
+  check: [{ include: captcha }]
+  export: [{ name: any, key: "{folder}", sliding: 9 per 1h }]
+`
+  expect(await problemsOf(text)).toEqual([
+    expect.stringMatching(
+      /^:4: policies.check.0.include: captcha.duplicate: there is no field \{dedupe\}/,
+    ),
+  ])
+})
+
+test('a policy that a send can name in place of captcha has the fields of sends', async () => {
+  const text = `policies:
+  captcha: [{ name: all, key: "{to}", sliding: 9 per 1h }]
+  notice: []
+  check: []
+  camara: [{ include: captcha }, { name: own, key: "{client}", sliding: 9 per 1h }]
+`
+  expect(await problemsOf(text)).toEqual([
+    expect.stringMatching(/^:5: policies.camara.1.key: there is no field \{client\} here/),
+  ])
+})
+
 test('a send takes its price: by country, or the price of mail', async () => {
   const rule = { name: 'spend', key: '{app}', sliding: '200 per 24h', permits: 'price' }
   const postern = await startPostern({

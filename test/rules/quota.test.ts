@@ -8,6 +8,7 @@ const quota = createQuota({
   dedupeHash: createSecrets('a secret of at least thirty-two bytes').dedupeHash,
   priceOf: (channel, country) => (channel === 'sms' && country === 'CN' ? 45 : 60),
   isTestRecipient: () => false,
+  policies: () => ({}),
 })
 const draft = {
   app: 'app',
@@ -62,6 +63,7 @@ test('close waits for releases under way', async () => {
     dedupeHash: createSecrets('a secret of at least thirty-two bytes').dedupeHash,
     priceOf: () => 0,
     isTestRecipient: () => false,
+    policies: () => ({}),
   })
   closing.release('captcha', {}, 'request')
   let isClosed = false
@@ -91,6 +93,7 @@ test('findRefusal: an admitted request is given back under its own id; a refusal
     dedupeHash: createSecrets('a secret of at least thirty-two bytes').dedupeHash,
     priceOf: () => 0,
     isTestRecipient: () => false,
+    policies: () => ({}),
   })
   expect(await asked.findRefusal('captcha', {}, true)).toBeUndefined()
   const [[, id]] = calls as [[string, string]]
@@ -119,6 +122,7 @@ test('records: decisions and releases, but none of a test recipient; giving back
     dedupeHash: () => '',
     priceOf: () => 0,
     isTestRecipient: (to) => to === '+15005550006',
+    policies: () => ({ 'captcha-test': [], 'check-test': [] }),
     onDecided: ({ policy, requestId }) => recorded.push(['decided', policy, requestId]),
     onReleased: (_, requestId) => recorded.push(['released', requestId]),
   })
@@ -130,6 +134,8 @@ test('records: decisions and releases, but none of a test recipient; giving back
   await acquire('captcha', tester, 'b', false, true)
   release('captcha', person, 'a', ['one rule'])
   release('captcha', tester, 'b')
+  release('check', tester, 'c')
+  release('of an operator', tester, 'd')
   release('captcha', person, 'a')
   isRefused('notice', person, true)
   expect(recorded).toEqual([
@@ -145,6 +151,8 @@ test('records: decisions and releases, but none of a test recipient; giving back
     ['captcha-test', asGiven],
     'captcha',
     'captcha-test',
+    'check',
+    'of an operator',
     'captcha',
     ['notice', { isSolved: true }],
   ])
