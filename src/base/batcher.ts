@@ -24,6 +24,8 @@ export interface BatcherOptions<Item, Result> {
    * a lone item still goes at once, but items that arrive slowly share a statement.
    */
   spacingMs?: number
+  /** Items can be for different servers: if one is away, only the items of the failed statement fail. */
+  hasManyServers?: boolean
   /** A shorter distance after a statement with few items, so that an item waits only while others gather. */
   spacingPerItemMs?: number
 }
@@ -86,7 +88,8 @@ export function createBatcher<Item, Result>(
       })
     } catch (error) {
       if (error instanceof Unavailable) {
-        for (const { reject } of [...batch, ...waiting.splice(0)]) reject(error)
+        const failed = options.hasManyServers ? batch : [...batch, ...waiting.splice(0)]
+        for (const { reject } of failed) reject(error)
       } else if (batch.length > 1) {
         for (const one of batch) await runBatch([one])
       } else batch[0]?.reject(error)

@@ -39,8 +39,9 @@ export function createUntilAnswered(options: {
     const due = [...entries].filter(([, { dueAt }]) => dueAt <= nowMs)
     for (let at = 0; at < due.length; at += maxAtOnce) {
       const answers = await Promise.all(due.slice(at, at + maxAtOnce).map(tryOne))
-      // The server is still away, so the rest would only wait for the same deadline.
-      if (answers.includes(false)) break
+      // The server is still away, so the rest would only wait for the same deadline. If some work was done, only one of
+      // several servers is away.
+      if (!answers.includes(true)) break
     }
     timer = undefined
     schedule()

@@ -101,7 +101,7 @@ export function createCodeStore(
   const take = createBatcher<{ key: string; scene: string; step: Step }, Answer>({
     // In a cluster the keys of one call must be in one slot. Keys of different owners are not.
     ...(redis.isCluster
-      ? { maxItems: 1, maxConcurrent: 256 }
+      ? { maxItems: 1, maxConcurrent: 256, hasManyServers: true }
       : { maxItems: 128, maxConcurrent: 4 }),
     run(steps) {
       const keys = steps.map(({ key }) => key)

@@ -54,6 +54,8 @@ export interface Replayed {
   recipients: number
   /** One in this many recipients was recorded. Only the recorded ones are counted here. */
   oneOf: number
+  /** Policies of recorded requests that the new file does not have. These requests are left out. */
+  missing: string[]
   rows: Row[]
   changes: Change[]
 }
@@ -81,8 +83,14 @@ export async function replay(options: {
   for (const record of options.records) {
     if (record.atMs >= sinceMs) share = Math.max(share, record.share)
   }
+  const missing = new Set<string>()
+  const isDecidable = ({ policy }: DecidedRecord) => {
+    const isThere = Object.hasOwn(policies, policy)
+    if (!isThere) missing.add(policy)
+    return isThere
+  }
   const records = options.records
-    .filter((one) => one.kind !== 'decided' || one.level >= share)
+    .filter((one) => one.kind !== 'decided' || (one.level >= share && isDecidable(one)))
     .toSorted((a, b) => a.atMs - b.atMs)
   const tally = createTally(policies)
   let nowMs = 0
@@ -115,7 +123,7 @@ export async function replay(options: {
       await pass(limiter, policies, decided.get(record.id), sent)
     }
   }
-  return { ...tally.result(), oneOf: 2 ** share }
+  return { ...tally.result(), oneOf: 2 ** share, missing: [...missing] }
 
   function decideAgain(record: DecidedRecord): void {
     let outcome: RefusedBy

@@ -6,11 +6,11 @@ const shownRecipients = 10
 export function reportOf(replayed: Replayed): string {
   const { requests, recipients, fromMs, toMs, rows, changes } = replayed
   if (requests === 0 || fromMs === undefined || toMs === undefined) {
-    return `No requests were recorded in that time.${shareWarning(replayed)}\n`
+    return `No requests were recorded in that time.${notes(replayed)}\n`
   }
   const span = `${timeOf(fromMs)} to ${timeOf(toMs)}`
   return [
-    `${number(requests)} requests of ${number(recipients)} recipients, ${span}.${shareWarning(replayed)}`,
+    `${number(requests)} requests of ${number(recipients)} recipients, ${span}.${notes(replayed)}`,
     '',
     table([
       ['policy', 'rule', 'refused', 'challenged', 'admitted', 'observed'],
@@ -27,9 +27,13 @@ export function reportOf(replayed: Replayed): string {
   ].join('\n')
 }
 
-function shareWarning({ oneOf }: Replayed): string {
-  if (oneOf === 1) return ''
+function notes({ oneOf, missing }: Replayed): string {
+  const absent = missing.map(
+    (policy) => `\nRequests by ${policy} are left out: the file has no such policy.`,
+  )
+  if (oneOf === 1) return absent.join('')
   return (
+    absent.join('') +
     `\nThis is a sample: 1 of ${number(oneOf)} recipients with all their requests, because there were too many to record. Rules that ` +
     'count several recipients together (by address, prefix, country, app) are underestimated.'
   )

@@ -11,6 +11,7 @@ function doubler(
     maxConcurrent?: number
     spacingMs?: number
     spacingPerItemMs?: number
+    hasManyServers?: boolean
   } = {},
 ) {
   const batches: number[][] = []
@@ -101,6 +102,16 @@ test('batcher: when the server is away all fail at once and nothing is asked aga
   const settled = await Promise.allSettled([1, -2, 3].map(batch))
   expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
   expect(batches).toEqual([[1, -2, 3]])
+})
+
+test('batcher: with many servers, one that is away fails only its own items', async () => {
+  const { batch, batches } = doubler({ maxItems: 1, hasManyServers: true })
+  const settled = await Promise.allSettled([-2, 1, 2, 3].map(batch))
+  expect(settled.map(({ status }) => status)).toEqual([
+    'rejected',
+    ...['fulfilled', 'fulfilled', 'fulfilled'],
+  ])
+  expect(batches).toEqual([[-2], [1], [2], [3]])
 })
 
 test('batcher: with a spacing a lone item goes at once, and slow items after it share a call', async () => {

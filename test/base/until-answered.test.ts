@@ -41,6 +41,20 @@ test('no longer than its time, and no more than there is room for', async () => 
   expect(vi.getTimerCount()).toBe(0)
 })
 
+test('work for one server that is away does not hold up the work for others', async () => {
+  const { add } = createUntilAnswered({ ...bounds, maxEntries: 300, isOnceEnough: true })
+  const [healthy, dead] = [vi.fn(async () => {}), vi.fn(away)]
+  for (let at = 0; at < 250; at++) add(String(at), at % 100 === 0 ? dead : healthy)
+  await vi.advanceTimersByTimeAsync(250)
+  expect(healthy).toHaveBeenCalledTimes(247)
+  // None answers: one pass tries a hundred pieces, not all.
+  const none = createUntilAnswered({ ...bounds, maxEntries: 300 })
+  const allDead = vi.fn(away)
+  for (let at = 0; at < 250; at++) none.add(String(at), allDead)
+  await vi.advanceTimersByTimeAsync(250)
+  expect(allDead).toHaveBeenCalledTimes(100)
+})
+
 test('a try under way at the close is the last one', async () => {
   const { add, close } = createUntilAnswered({ ...bounds, maxAgeMs: Number.POSITIVE_INFINITY })
   const failures: (() => void)[] = []

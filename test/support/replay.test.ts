@@ -73,6 +73,17 @@ test('by the same rules: what happened, and no decision changes', async () => {
   expect(reportOf(replayed)).toContain('No decision would change.')
 })
 
+test('requests by a policy that the file lacks are left out, and named', async () => {
+  const others = [0, 10].map((atS) => sent(atS, ada, { policy: 'camara', refusal: refused('x') }))
+  const released = { ...history()[0], kind: 'released', id: others[0]?.id } as DecisionRecord
+  const policies = policiesOf([recipient('1 per 60s')])
+  const replayed = await run([...others, released, ...history()], policies)
+  expect(replayed).toMatchObject({ requests: 7, changes: [], missing: ['camara'] })
+  expect(reportOf(replayed)).toContain(
+    'Requests by camara are left out: the file has no such policy.',
+  )
+})
+
 test('by a bucket in place of a window: who comes back after a turn of its rate passes', async () => {
   const bucket = { name: 'recipient', key: '{app}:{to}', bucket: { rate: '6 per 60s', burst: 1 } }
   const replayed = await run(history(), policiesOf([bucket]))

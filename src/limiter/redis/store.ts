@@ -89,11 +89,13 @@ export function createRedisStore(options: RedisStoreOptions): Store {
   }
 
   // In a cluster the keys of one call must be in one slot.
-  const maxItems = redis.isCluster ? 1 : maxSlotsPerCall
-  const maxConcurrent = Number.POSITIVE_INFINITY
+  const perCall = {
+    maxItems: redis.isCluster ? 1 : maxSlotsPerCall,
+    maxConcurrent: Number.POSITIVE_INFINITY,
+    hasManyServers: redis.isCluster === true,
+  }
   const valuesOf = createBatcher<Slot, { now: number; values: unknown[] }>({
-    maxItems,
-    maxConcurrent,
+    ...perCall,
     async run(slots) {
       const keys = slots.flatMap((slot) => slot.keys)
       const [now, all] = (await run(scripts.peek, keys, [])) as [number, unknown[]]
@@ -105,8 +107,7 @@ export function createRedisStore(options: RedisStoreOptions): Store {
     },
   })
   const resetSlot = createBatcher<Slot, void>({
-    maxItems,
-    maxConcurrent,
+    ...perCall,
     async run(slots) {
       const keys = slots.flatMap((slot) => slot.keys)
       await run(scripts.reset, [...keys, ...keys.map(resetKey)], [rememberRequestsMs])
