@@ -1,6 +1,7 @@
 import { orLate } from '../base/deadline.ts'
 import { about, type Finding } from '../base/finding.ts'
 import type { ProviderSetUp } from './kinds.ts'
+import type { SmtpSettings } from './smtp/settings.ts'
 
 /** A provider kind of a plugin may overrun its time limit. */
 const overrunMs = 1_000
@@ -21,12 +22,16 @@ export function examineProviders(
       const problem = await orLate(probing, timeoutMs + overrunMs, late).catch(
         (thrown: unknown) => `the provider kind failed: ${(thrown as Error).message}`,
       )
-      return problem === undefined
-        ? ok(`${kind.kind} answers and accepts the credentials`)
-        : error(
-            problem,
-            'check its settings in the policy file, and whether this machine reaches it',
-          )
+      if (problem !== undefined) {
+        return error(
+          problem,
+          'check its settings in the policy file, and whether this machine reaches it',
+        )
+      }
+      const hasNoLogin = kind.kind === 'smtp' && !(settings as SmtpSettings).url.auth
+      return ok(
+        `${kind.kind} ${hasNoLogin ? 'answers; no login is set' : 'answers and accepts the credentials'}`,
+      )
     }),
   )
 }

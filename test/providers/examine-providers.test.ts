@@ -43,6 +43,17 @@ test('smtp: taken, refused, away', async () => {
   expect(server.mails).toEqual([])
 })
 
+test('smtp without AUTH: a login that was not tried is reported, and a URL without a login', async () => {
+  const { port } = await startSmtp({ disabledCommands: ['STARTTLS', 'AUTH'] })
+  const smtp = (login: string) =>
+    examine({ kind: 'smtp', url: `smtp://${login}127.0.0.1:${port}`, from: 'a@acme.test' })
+  expect(await smtp('u:right@')).toMatchObject({
+    state: 'error',
+    message: 'SMTP server offers no login',
+  })
+  expect(await smtp('')).toMatchObject({ state: 'ok', message: 'smtp answers; no login is set' })
+})
+
 test('twilio: taken, refused, suspended, silent', async () => {
   let status = 'active'
   const farEnd = await startHttpFarEnd(({ method, path, headers }) => {

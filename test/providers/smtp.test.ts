@@ -219,6 +219,14 @@ describe('smtp', () => {
       expect(result.kind).toBe('unavailable')
       expect(JSON.stringify(result)).not.toContain('not-this-one')
     })
+
+    it('sends nothing without it when the server offers no login', async () => {
+      const { port, taken } = await start({ disabledCommands: ['STARTTLS', 'AUTH'] })
+      const url = `smtp://postern:p%40ss%2Fword@127.0.0.1:${port}?tls=off`
+      const result = await create(url).send({ ...message, noticeId: newId() }, never)
+      expect(result).toEqual({ kind: 'unavailable', detail: 'SMTP server offers no login' })
+      expect(taken).toEqual([])
+    })
   })
 
   it('answers unavailable when nobody vouches for the certificate', async () => {

@@ -30,6 +30,8 @@ const quitMs = 1_000
 const noAnswer = () => Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
 export const connectionLost = () =>
   Object.assign(new Error('connection lost'), { code: 'ECONNECTION' })
+/** Without the login, many servers refuse each recipient, as if the mail were at fault. */
+const noLogin = () => Object.assign(new Error('no AUTH offered'), { code: 'ENOAUTH' })
 
 /** The server refused a mail, and the session can go on. */
 const isRefusal = ({ code = '', responseCode }: SmtpFailure) =>
@@ -73,7 +75,8 @@ export function openConnection(
     const timer = setTimeout(() => end(noAnswer()), openWithinMs)
     try {
       await step((done) => smtp.connect(done))
-      if (login && (smtp as { allowsAuth?: boolean }).allowsAuth) {
+      if (login) {
+        if (!smtp.allowsAuth) throw noLogin()
         await step((done) => smtp.login({ credentials: login }, done))
       }
       isReady = true
@@ -110,7 +113,7 @@ export function openConnection(
   }
 
   const connection = {
-    /** Fails if the server is out of reach, or refuses the login. */
+    /** Fails if the server is out of reach, or does not offer or accept the login. */
     opened: open(),
     isReady: () => isReady,
     isOpen: () => !smtp.destroyed,

@@ -59,7 +59,7 @@ const faultWords: Readonly<Record<string, string>> = {
   EDNS: 'host not found',
   ETLS: 'TLS failed',
   EAUTH: 'login failed',
-  ENOAUTH: 'login failed',
+  ENOAUTH: 'server offers no login',
   EPROTOCOL: 'answer not understood',
   ESOCKET: 'connection lost',
   ECONNECTION: 'connection lost',
