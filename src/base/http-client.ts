@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import { Agent, type Dispatcher } from 'undici'
 
 /**
@@ -13,11 +12,14 @@ export interface HttpCall {
   readonly body?: string
 }
 
+type AnswerHeaders = Readonly<Record<string, string | undefined>>
+
 export type HttpOutcome =
   | {
       readonly kind: 'answered'
       readonly status: number
-      readonly headers: IncomingHttpHeaders
+      /** The first value of each header. */
+      readonly headers: AnswerHeaders
       readonly body: string
     }
   | { readonly kind: 'not_sent'; readonly reason: string }
@@ -49,7 +51,7 @@ export function createHttpClient(timeoutMs: number, maxConnections = 200) {
     return new Promise((resolve) => {
       let controller: Dispatcher.DispatchController | undefined
       let status = 0
-      let headers: IncomingHttpHeaders = {}
+      let headers: AnswerHeaders = {}
       const chunks: Buffer[] = []
       let bytes = 0
       let isEnded = false
@@ -88,7 +90,8 @@ export function createHttpClient(timeoutMs: number, maxConnections = 200) {
           },
           onResponseStart(_, statusCode, responseHeaders) {
             status = statusCode
-            headers = responseHeaders
+            const all = Object.entries(responseHeaders)
+            headers = Object.fromEntries(all.map(([name, values]) => [name, [values].flat()[0]]))
           },
           onResponseData(_, chunk) {
             bytes += chunk.length
@@ -117,11 +120,7 @@ export function createHttpClient(timeoutMs: number, maxConnections = 200) {
 }
 
 /** Milliseconds of a Retry-After header in seconds or as a date; `otherwise` if the header is missing or not usable. */
-export function retryAfterMs(
-  headers: IncomingHttpHeaders,
-  nowMs: number,
-  otherwise: number,
-): number {
+export function retryAfterMs(headers: AnswerHeaders, nowMs: number, otherwise: number): number {
   const text = headers['retry-after']?.trim() ?? ''
   const waitMs = /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - nowMs
   return Number.isNaN(waitMs) ? otherwise : Math.min(Math.max(waitMs, 1_000), 86_400_000)

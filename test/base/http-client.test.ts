@@ -95,4 +95,16 @@ describe('an HTTP call', () => {
     const headers = header === undefined ? {} : { 'retry-after': header }
     expect(retryAfterMs(headers, nowMs, 5_000)).toBe(expected)
   })
+
+  it('has one value per header: the first one, if a server and its proxy each add Retry-After', async () => {
+    const headers = { 'retry-after': ['7', '9'] }
+    const farEnd = await startHttpFarEnd(() => ({ status: 429, headers, body: '' }))
+    const client = createHttpClient(2_000)
+    const url = `http://127.0.0.1:${farEnd.port}/`
+    const outcome = await client.call({ method: 'GET', url, headers: {} }, never)
+    client.close()
+    await farEnd.close()
+    if (outcome.kind !== 'answered') return expect.unreachable()
+    expect(retryAfterMs(outcome.headers, Date.now(), 5_000)).toBe(7_000)
+  })
 })

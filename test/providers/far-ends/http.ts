@@ -16,7 +16,7 @@ export interface VendorRequest {
 
 export interface VendorAnswer {
   readonly status: number
-  readonly headers?: Record<string, string>
+  readonly headers?: Record<string, string | string[]>
   readonly body: string
   /** Set if the vendor has accepted a message with this answer. */
   readonly taken?: { readonly reference: string; readonly to: string }
