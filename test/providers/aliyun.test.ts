@@ -84,6 +84,38 @@ describe('aliyun', () => {
       expect((await provider.query?.(old, never))?.kind).toBe('unavailable')
       await farEnd.behave('hang')
       expect((await provider.query?.(sent, AbortSignal.timeout(50)))?.kind).toBe('unknown')
+      expect((await provider.query?.(old, AbortSignal.timeout(50)))?.kind).toBe('unknown')
+    })
+  })
+
+  it.each([
+    ['23:59:58 on the 1st', '2026-11-01T15:59:58Z', '2026-11-02 00:00:01'],
+    ['00:04:00 on the 2nd, by a fast clock', '2026-11-01T16:04:00Z', '2026-11-01 23:59:59'],
+  ])('finds a message sent at %s in Beijing under the other day', async (_, sentAt, SendDate) => {
+    await withProvider(given, async (provider, farEnd) => {
+      const noticeId = newId()
+      await provider.send({ ...message, noticeId }, never)
+      Object.assign(farEnd.records[0] as object, { SendDate })
+      const sent = { noticeId, to: message.to, sentAt: Date.parse(sentAt) }
+      expect(await provider.query?.(sent, never)).toEqual({ kind: 'accepted' })
+      expect((await provider.query?.({ ...sent, noticeId: newId() }, never))?.kind).toBe(
+        'unavailable',
+      )
+    })
+  })
+
+  it('asks for one day, except near midnight in Beijing', async () => {
+    await withProvider(given, async (provider, farEnd) => {
+      const daysOf = async (sentAt: string) => {
+        const before = farEnd.requests.length
+        const sent = { noticeId: newId(), to: message.to, sentAt: Date.parse(sentAt) }
+        await provider.query?.(sent, never)
+        return farEnd.requests.slice(before).map(({ query }) => query.get('SendDate'))
+      }
+      expect(await daysOf('2026-11-01T15:44:00Z')).toEqual(['20261101'])
+      expect((await daysOf('2026-11-01T15:46:00Z')).sort()).toEqual(['20261101', '20261102'])
+      expect((await daysOf('2026-11-01T16:14:00Z')).sort()).toEqual(['20261101', '20261102'])
+      expect(await daysOf('2026-11-01T16:16:00Z')).toEqual(['20261102'])
     })
   })
 

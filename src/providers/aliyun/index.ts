@@ -24,6 +24,8 @@ export const aliyun: ProviderKind<AliyunSettings> = {
 
 /** A younger message may be missing from the records of a query although it was accepted. */
 const recordDelayMs = 60_000
+/** Aliyun refuses calls of a clock that differs by more. */
+const maxClockErrorMs = 900_000
 
 function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps): Provider {
   const { ask, providerWith } = createHttpProvider(aliyun, name, deps)
@@ -40,21 +42,27 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
     return accepted(answer.BizId)
   }
 
-  async function query(sent: SentMessage, signal: AbortSignal): Promise<SendResult> {
-    const query = {
-      PhoneNumber: vendorNumber(sent.to),
-      SendDate: beijingDay(sent.sentAt),
-      PageSize: '50',
-      CurrentPage: '1',
-    }
+  /** The records of one day. Undefined if the answer has none. */
+  async function recordsOf(to: string, SendDate: string, signal: AbortSignal) {
+    const query = { PhoneNumber: vendorNumber(to), SendDate, PageSize: '50', CurrentPage: '1' }
     const { answer } = await call('QuerySendDetails', query, signal)
     const details = answer?.Code === 'OK' && answer.SmsSendDetailDTOs
     const records = isObject(details) ? details.SmsSendDetailDTO : undefined
-    if (!Array.isArray(records))
-      return { kind: 'unknown', detail: 'aliyun: no outcome in the answer' }
-    const isTaken = records.some((record) => isObject(record) && record.OutId === sent.noticeId)
+    return Array.isArray(records) ? records : undefined
+  }
+
+  /** A record has the day on which Aliyun accepted the message. Near midnight, that can be the day before or after. */
+  async function query(
+    { to, noticeId, sentAt }: SentMessage,
+    signal: AbortSignal,
+  ): Promise<SendResult> {
+    const days = new Set([sentAt - maxClockErrorMs, sentAt + maxClockErrorMs].map(beijingDay))
+    const lists = await Promise.all([...days].map((day) => recordsOf(to, day, signal)))
+    const isTaken = lists.flat().some((record) => isObject(record) && record.OutId === noticeId)
     if (isTaken) return accepted()
-    return clock() - sent.sentAt > recordDelayMs
+    if (lists.includes(undefined))
+      return { kind: 'unknown', detail: 'aliyun: no outcome in the answer' }
+    return clock() - sentAt > recordDelayMs
       ? { kind: 'unavailable', detail: 'aliyun: the message is not in the records' }
       : { kind: 'unknown', detail: 'aliyun: the message is not in the records yet' }
   }

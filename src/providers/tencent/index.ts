@@ -21,6 +21,9 @@ export const tencent: ProviderKind<TencentSettings> = {
   createReceiptReader,
 }
 
+/** Tencent refuses calls of a clock that differs by more. */
+const maxClockErrorSeconds = 300
+
 const contentType = 'application/json; charset=utf-8'
 
 function createTencent(name: string, settings: TencentSettings, deps: ProviderDeps): Provider {
@@ -80,7 +83,7 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
     const { answer } = await call(
       'PullSmsSendStatusByPhoneNumber',
       {
-        BeginTime: Math.floor(sent.sentAt / 1_000) - 60,
+        BeginTime: Math.floor(sent.sentAt / 1_000) - maxClockErrorSeconds,
         Offset: 0,
         Limit: 100,
         PhoneNumber: sent.to,

@@ -7,7 +7,13 @@ import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
  * 200 and gateway errors in 4xx. Dysmsapi keeps records that QuerySendDetails reads.
  */
 export async function startAliyunFarEnd(key: { id: string; secret: string }) {
-  const records: { OutId: string; PhoneNum: string; SendStatus: number; ErrCode: string }[] = []
+  const records: {
+    OutId: string
+    PhoneNum: string
+    SendDate: string
+    SendStatus: number
+    ErrCode: string
+  }[] = []
   const farEnd = await startHttpFarEnd((request, behaviour) => {
     const complaint = complaintAbout(request, key)
     if (complaint) return { ...error(400, 'SignatureDoesNotMatch', complaint), complaint }
@@ -16,7 +22,11 @@ export async function startAliyunFarEnd(key: { id: string; secret: string }) {
   })
 
   function queried({ query }: VendorRequest) {
-    const found = records.filter((record) => record.PhoneNum === query.get('PhoneNumber'))
+    const found = records.filter(
+      ({ PhoneNum, SendDate }) =>
+        PhoneNum === query.get('PhoneNumber') &&
+        SendDate.slice(0, 10).replaceAll('-', '') === query.get('SendDate'),
+    )
     return json(200, {
       Code: 'OK',
       Message: 'OK',
@@ -46,7 +56,9 @@ export async function startAliyunFarEnd(key: { id: string; secret: string }) {
       case 'error_inside':
         return error(200, 'isv.OUT_OF_SERVICE', '业务停机')
     }
-    records.push({ OutId: reference, PhoneNum: to, SendStatus: 1, ErrCode: '' })
+    const inBeijing = new Date(Date.now() + 8 * 3_600_000).toISOString()
+    const SendDate = inBeijing.slice(0, 19).replace('T', ' ')
+    records.push({ OutId: reference, PhoneNum: to, SendDate, SendStatus: 1, ErrCode: '' })
     const taken = { reference, to: to.length === 11 ? `+86${to}` : `+${to}` }
     const BizId = `9^${reference}`
     const made = isPnvs ? { Success: true, Model: { BizId, OutId: reference } } : { BizId }

@@ -4,13 +4,21 @@ import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
 
 /** SMS v20210111: every answer is HTTP 200, with separate errors of the call and of the number. */
 export async function startTencentFarEnd(key: { id: string; secret: string }) {
-  const records: { SessionContext: string; PhoneNumber: string; SerialNo: string }[] = []
+  const records: {
+    SessionContext: string
+    PhoneNumber: string
+    SerialNo: string
+    UserReceiveTime: number
+  }[] = []
   const farEnd = await startHttpFarEnd((request, behaviour) => {
     const complaint = complaintAbout(request, key)
     if (complaint) return { ...failed('AuthFailure.SignatureFailure'), complaint }
     const parameters = JSON.parse(request.body)
     if (request.headers['x-tc-action'] === 'PullSmsSendStatusByPhoneNumber') {
-      const found = records.filter((record) => record.PhoneNumber === parameters.PhoneNumber)
+      const found = records.filter(
+        ({ PhoneNumber, UserReceiveTime }) =>
+          PhoneNumber === parameters.PhoneNumber && UserReceiveTime >= parameters.BeginTime,
+      )
       return json(200, { Response: { PullSmsSendStatusSet: found, RequestId: 'T-1' } })
     }
     return answer(parameters, behaviour)
@@ -33,7 +41,12 @@ export async function startTencentFarEnd(key: { id: string; secret: string }) {
       case 'error_inside':
         return status(to, reference, 'FailedOperation.InsufficientBalanceInSmsPackage')
     }
-    records.push({ SessionContext: reference, PhoneNumber: to, SerialNo: `5000:${reference}` })
+    records.push({
+      SessionContext: reference,
+      PhoneNumber: to,
+      SerialNo: `5000:${reference}`,
+      UserReceiveTime: Math.floor(Date.now() / 1_000),
+    })
     return { ...status(to, reference, 'Ok', `5000:${reference}`), taken: { reference, to } }
   }
 
