@@ -50,11 +50,26 @@ export function createAttemptLog(
 }
 
 /**
- * Adds a call to the list of the row. During a long outage, many calls end with a wait. They share one entry per provider
- * and outcome, so the list stays short; `tries` bounds all other calls. The latest call stands last.
+ * Adds a call to the list of the row. During a long outage, many calls end with a wait, or are reported as not taken. They
+ * share one entry per provider and outcome, so the list stays short; `tries` bounds all other calls. The latest call
+ * stands last.
  */
 function withAttempt(attempts: Attempt[], next: Attempt): Attempt[] {
-  const index = meanings[next.outcome].waits
+  if (next.outcome === 'not_taken') {
+    const asked = unknowns(attempts).findLast(({ provider }) => provider === next.provider)
+    // The answer stands in place of the attempt.
+    if (asked)
+      return withCall(
+        attempts.filter((one) => one !== asked),
+        { ...next, at: asked.at },
+      )
+  }
+  return withCall(attempts, next)
+}
+
+function withCall(attempts: Attempt[], next: Attempt): Attempt[] {
+  const isShared = meanings[next.outcome].waits || next.outcome === 'not_taken'
+  const index = isShared
     ? attempts.findIndex((one) => one.provider === next.provider && one.outcome === next.outcome)
     : -1
   const earlier = attempts[index]

@@ -14,7 +14,7 @@ import type { Message, SendResult } from '../providers/provider.ts'
 import { createComposeMessage } from './compose-message.ts'
 import type { Deferred, GuardedProvider } from './guarded-provider.ts'
 import type { Routable } from './provider-order.ts'
-import { type ClaimOutcome, expired, outcomeUnknown, sentBy } from './record-outcome.ts'
+import { type ClaimOutcome, expired, sentBy } from './record-outcome.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
 import { createRounds, done, type Round, type Verdict } from './round.ts'
 
@@ -58,7 +58,6 @@ export function createDeliver(deps: DeliverDeps) {
     const sent = await resolveUnknown(notice, providers, attemptLog)
     if (sent) return record(sent)
     const isOver = notice.remainingMs <= 0
-    if (isOver && attemptLog.unknowns().length > 0) return record(outcomeUnknown)
     const message = composeMessage(notice, performance.now() + round.leftMs())
     if (!message || providers.length === 0) {
       // A newer worker may have the template, the secret or the route, so only its time ends the notice (I27).
@@ -145,16 +144,14 @@ function comesBackInMs(
   }
 }
 
-/** The outcome when no provider has the message, and no attempt is unknown. */
+/** The outcome when no provider has accepted the message. */
 function withoutSuccess(round: Round, waitMs: number): ClaimOutcome {
   const { providers, attemptLog } = round
   if (providers.every(({ name }) => attemptLog.isRejectedBy(name))) {
     return { state: 'failed', error: 'rejected' }
   }
   if (round.mayTryAgain()) return { state: 'pending', retryInMs: waitMs }
-  return attemptLog.unknowns().length > 0
-    ? outcomeUnknown
-    : { state: 'failed', error: 'tries_used_up' }
+  return { state: 'failed', error: 'tries_used_up' }
 }
 
 /** Pause of a notice that only a newer worker can send. It grows with the age of the notice. */

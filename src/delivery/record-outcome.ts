@@ -59,8 +59,11 @@ export function createRecordOutcome(deps: {
       } catch (error) {
         log.recordFailed(notice.id, error)
         if (error instanceof Unavailable) {
-          // A pause without a provider call need not be written: the queue brings the notice back.
-          if (outcome.state === 'pending' && attemptLog.made.length === 0) return true
+          // A pause before the claim need not be written: the queue brings the notice back. After a claim, the row would
+          // get an attempt of unknown outcome.
+          const isUnclaimed = claims === notice.claims && attemptLog.made.length === 0
+          if (outcome.state === 'pending' && isUnclaimed) return true
+          row = { ...row, isRepeat: true }
           await sleep(backoffMs(tries, 100, 2_000))
         } else if (isBare) throw error
         else {

@@ -67,8 +67,9 @@ export function retryPolicies({
 const firstPauseMs = 500
 
 export function mayTryAgain(attempts: readonly Attempt[], policy: RetryPolicy): boolean {
-  const used = attempts.filter(({ outcome }) => meanings[outcome].usesTry)
-  return used.length < policy.tries && unknowns(attempts).length <= policy.unknownRetries
+  const open = unknowns(attempts)
+  const final = attempts.filter(({ outcome }) => meanings[outcome].usesTry && outcome !== 'unknown')
+  return open.length + final.length < policy.tries && open.length <= policy.unknownRetries
 }
 
 /** The attempts that may have reached the person. `not_taken` is a provider's answer about its latest attempt. */

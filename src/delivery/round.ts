@@ -13,7 +13,12 @@ import type { NoticeStore } from '../notice/store.ts'
 import type { SendResult } from '../providers/provider.ts'
 import { createAttemptLog } from './attempt-log.ts'
 import type { Deferred, GuardedProvider, Turn } from './guarded-provider.ts'
-import { type ClaimOutcome, createRecordOutcome, expired } from './record-outcome.ts'
+import {
+  type ClaimOutcome,
+  createRecordOutcome,
+  expired,
+  outcomeUnknown,
+} from './record-outcome.ts'
 import { mayTryAgain, pauseMs, type RetryPolicy } from './retry.ts'
 
 /** The next step of the queue with this job. */
@@ -116,10 +121,15 @@ export function createRounds(deps: {
         }
       },
 
-      /** Writes the outcome. Returns done if the notice has ended, or if another worker has claimed it since. */
+      /**
+       * Writes the outcome. A notice with an attempt of unknown outcome never ends as surely unsent. Returns done if the
+       * notice has ended, or if another worker has claimed it since.
+       */
       async record(outcome: ClaimOutcome): Promise<Verdict> {
         if (outcome.state !== 'pending') {
-          await recordOutcome(notice, claims, attemptLog, outcome)
+          const mayHaveArrived = outcome.state !== 'sent' && attemptLog.unknowns().length > 0
+          const end = mayHaveArrived ? outcomeUnknown : outcome
+          await recordOutcome(notice, claims, attemptLog, end)
           return done
         }
         const retryInMs = Math.min(outcome.retryInMs, Math.max(0, leftMs()))

@@ -18,11 +18,13 @@ export interface NoticeOutcome {
   provider?: string | undefined
   providerMessageId?: string | null | undefined
   error?: string
+  /** An earlier statement for this outcome gave no answer, and may have been committed. */
+  isRepeat?: boolean
 }
 
 /**
  * Writes the outcome of a notice after a claim or a read. False if another worker has claimed the notice since; then
- * nothing was written. A repeat of the same call changes nothing.
+ * nothing was written. A repeat of the same call changes nothing, and returns true if the first call wrote the outcome.
  */
 export function createRecord(database: Database, wantedEvents?: WantedEvents) {
   const recordSql = `
@@ -42,10 +44,20 @@ export function createRecord(database: Database, wantedEvents?: WantedEvents) {
         ...rangeOf(outcomes.map(({ id }) => id)),
       ])
       const written = new Set(rows.map((row) => row.id))
+      const repeats = outcomes.filter(({ id, isRepeat }) => isRepeat && !written.has(id))
+      if (repeats.length > 0) {
+        const values = columns(repeats, ['id', 'claims', 'state'])
+        const earlier = await database.query<{ id: string }>('notice-recorded', recordedSql, values)
+        for (const { id } of earlier) written.add(id)
+      }
       return outcomes.map((outcome) => written.delete(outcome.id))
     },
   })
 }
+
+const recordedSql = `
+  SELECT n.id FROM notice n, unnest($1::uuid[], $2::int[], $3::text[]) AS new (id, claims, state)
+  WHERE n.id = new.id AND n.claims = new.claims AND n.state = new.state`
 
 /**
  * Only the number of claims is compared. If no other worker has claimed the notice, the last worker's result is true.

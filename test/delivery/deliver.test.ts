@@ -711,6 +711,37 @@ describe('what a provider says', () => {
     expect(await outcomesOf(id)).toEqual(['a unknown'])
   })
 
+  test('unknown, then a final refusal, or its code was used: failed, because it may have arrived', async () => {
+    const [a, b] = [guardedOf('a', [unknown, rejected]), guardedOf('b', [unknown])]
+    const refused = await created()
+    await untilDone(worker([a.guarded]), refused)
+    expect(await rowOf(refused)).toMatchObject({ state: 'failed', error: 'outcome_unknown' })
+    let settled: 'current' | 'gone' = 'current'
+    const deliver = worker([b.guarded], { settleCode: async () => settled })
+    const params = { code: '0042', minutes: 5, validity: '5 minutes' }
+    const id = newId()
+    await created({
+      ...{ id, kind: 'captcha', template: 'captcha', scene: 'login' },
+      sealedParams: secrets.seal(JSON.stringify(params), id),
+    })
+    expect((await deliver(id)).done).toBe(false)
+    settled = 'gone'
+    await untilDone(deliver, id)
+    expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'outcome_unknown' })
+    expect(b.calls).toHaveLength(1)
+  })
+
+  test('unknown, and each time the provider reports that it took nothing: no try is used, and the list stays short', async () => {
+    const { guarded, calls } = gateless('a', [unknown])
+    const query = async () => unavailable
+    const deliver = worker([{ ...guarded, query }], { tries: 2 })
+    const id = await created()
+    for (let pass = 0; pass < 8; pass++) expect((await deliver(id)).done).toBe(false)
+    expect(calls()).toBe(8)
+    expect(await outcomesOf(id)).toEqual(['a not_taken'])
+    expect((await rowOf(id)).attempts[0]).toMatchObject({ count: 8 })
+  })
+
   test('its time is over before the first call: expired, no call', async () => {
     const { guarded, calls } = guardedOf('a', [accepted])
     const id = await created({ ttlMs: 1 })

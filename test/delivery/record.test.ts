@@ -19,6 +19,7 @@ const accepted: SendResult = { kind: 'accepted', messageId: 'm-1' }
 function open(
   record: (outcome: NoticeOutcome) => Promise<boolean>,
   answer: SendResult | Deferred = accepted,
+  slot?: Deferred,
 ) {
   const notice: OpenNotice = {
     id: '019aa000-0000-7000-8000-000000000000',
@@ -48,7 +49,7 @@ function open(
         calls += 1
         return answer as SendResult
       }
-      return { kind: 'turn', provider: 'a', takeSlot: async () => undefined, call, async end() {} }
+      return { kind: 'turn', provider: 'a', takeSlot: async () => slot, call, async end() {} }
     },
     away: () => undefined,
     stopWaiting() {},
@@ -89,6 +90,13 @@ function open(
   }
 }
 
+/** The same outcome each time. All but the first say that it may be written already. */
+function expectRepeats(written: readonly NoticeOutcome[]): void {
+  const [first, ...others] = written
+  expect(first).not.toHaveProperty('isRepeat')
+  for (const other of others) expect(other).toEqual({ ...first, isRepeat: true })
+}
+
 test('PostgreSQL away after the call: written again until it is taken, and never called again (F12)', async () => {
   const written: NoticeOutcome[] = []
   const { run, calls, finished, sentSeconds } = open(async (outcome) => {
@@ -99,7 +107,7 @@ test('PostgreSQL away after the call: written again until it is taken, and never
   expect(await run()).toEqual({ done: true })
   expect(calls()).toBe(1)
   expect(written).toHaveLength(4)
-  expect(new Set(written.map((outcome) => JSON.stringify(outcome))).size).toBe(1)
+  expectRepeats(written)
   expect(written[0]).toMatchObject({ claims: 1, state: 'sent', provider: 'a' })
   expect(await finished()).toEqual(['captcha sms sent 1'])
   expect(await sentSeconds()).toBeGreaterThanOrEqual(1)
@@ -147,7 +155,7 @@ test.for([
     expect(await run()).toMatchObject({ done: false })
     expect(calls()).toBe(1)
     expect(written).toHaveLength(4)
-    expect(new Set(written.map((row) => JSON.stringify(row))).size).toBe(1)
+    expectRepeats(written)
     expect(written[0]).toMatchObject({ claims: 1, state: 'pending', attempts: [{ outcome }] })
   },
 )
@@ -163,4 +171,22 @@ test('PostgreSQL away when nothing was called: the pause need not be known, and 
   )
   expect(await run()).toEqual({ done: false, againInMs: 1_000 })
   expect(writes).toBe(1)
+})
+
+test('PostgreSQL away after a claim without a call: the pause is written, or the row would get an attempt', async () => {
+  const written: NoticeOutcome[] = []
+  const busy = { kind: 'deferred', reason: 'busy', retryInMs: 1_000 } as const
+  const { run, calls } = open(
+    async (row) => {
+      written.push(row)
+      if (written.length < 3) throw new Unavailable('postgresql', undefined)
+      return true
+    },
+    accepted,
+    busy,
+  )
+  expect(await run()).toEqual({ done: false, againInMs: 1_000 })
+  expect(calls()).toBe(0)
+  expect(written).toHaveLength(3)
+  expect(written[2]).toMatchObject({ claims: 1, state: 'pending', attempts: [] })
 })

@@ -260,6 +260,10 @@ describe('record', () => {
     expect((await rowOf(id)).state).toBe('sending')
     expect(await store.record({ id, claims: 2, state: 'sent', attempts: [] })).toBe(true)
     expect(await store.record({ id, claims: 2, state: 'failed', attempts: [] })).toBe(false)
+    const repeat = { id, attempts: [], isRepeat: true }
+    expect(await store.record({ ...repeat, claims: 2, state: 'sent' })).toBe(true)
+    expect(await store.record({ ...repeat, claims: 1, state: 'sent' })).toBe(false)
+    expect(await store.record({ ...repeat, claims: 2, state: 'failed' })).toBe(false)
     expect((await rowOf(id)).state).toBe('sent')
   })
 
