@@ -90,7 +90,7 @@ function open(
   }
 }
 
-/** The same outcome each time. All but the first say that it may be written already. */
+/** The same outcome each time. All but the first may be written already. */
 function expectRepeats(written: readonly NoticeOutcome[]): void {
   const [first, ...others] = written
   expect(first).not.toHaveProperty('isRepeat')
