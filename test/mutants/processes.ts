@@ -6,7 +6,6 @@ import { ChildProcess } from 'node:child_process'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach } from 'vitest'
 import { activeMutant, reached } from './stryker-state.ts'
 
 const file = join(tmpdir(), `postern-mutants-${process.pid}`)
@@ -30,8 +29,9 @@ function environment(): string[] {
   return [`NODE_OPTIONS=--import=${writer}`, `MUTANTS_REACHED=${file}`]
 }
 
-afterEach(() => {
+/** Called after each test. */
+export function noteReachedInProcesses(): void {
   if (!existsSync(file)) return
   reached(readFileSync(file, 'utf8').split('\n').filter(Boolean))
   rmSync(file)
-})
+}

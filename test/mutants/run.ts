@@ -59,8 +59,9 @@ const testsElsewhere: Readonly<Record<string, readonly string[]>> = {
   main: [
     'test/commands/examine.test.ts',
     'test/config/refused-recipients.test.ts',
+    'test/console/door.test.ts',
     'test/flow/{main-job,mistyped}.test.ts',
-    'test/http/{admin,calls-for-plugins,in-process,readiness,receipts,router}.test.ts',
+    'test/http/{admin,attempts,calls-for-plugins,in-process,readiness,receipts,router}.test.ts',
     'test/providers/dkim.test.ts',
     'test/rules/prices.test.ts',
   ],
