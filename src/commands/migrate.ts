@@ -6,7 +6,7 @@ import { migrate } from '../storage/migrate.ts'
 import { databaseUrlOrStop, orUsage, stop } from './stop.ts'
 
 /** `npm run migrate`: needs only DATABASE_URL, so it can run before any secret exists. */
-orUsage(`Usage: ${commandLine('migrate')}`, () => parseArgs({ options: {} }))
+orUsage(`Usage: ${commandLine('migrate')}`, () => parseArgs())
 loadEnvFile()
 const databaseUrl = databaseUrlOrStop()
 try {

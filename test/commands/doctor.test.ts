@@ -1,13 +1,17 @@
 /** `npm run doctor` as a process: all findings at once, in time, and an exit code. */
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { createKeyStore } from '../../src/access/key-store.ts'
 import type { Finding } from '../../src/base/finding.ts'
+import { everyApp } from '../../src/base/names.ts'
 import { examine } from '../../src/commands/examine.ts'
+import { openDatabase } from '../../src/storage/database.ts'
 import { migrate } from '../../src/storage/migrate.ts'
 import { startDns, useDns } from '../tools/dns.ts'
 import { ownPostgres, ownRedis } from '../tools/own-servers.ts'
 import { posternEnv } from '../tools/postern.ts'
 import { runCommand } from '../tools/processes.ts'
+import { releaseLater } from '../tools/release.ts'
 import { startSmtp } from '../tools/smtp.ts'
 
 const SECRET = '3b1f9c0e7a5d42868f13e6d90b7c52a4f8e1d3c6b5a79081726354afbecd0912'
@@ -77,12 +81,14 @@ test('ses: its domain is examined, with the selector that the operator names', a
   )
 })
 
+/** No mail, so nothing is asked of the DNS. */
+const byWebhook = {
+  providers: { hook: { kind: 'webhook', url: 'https://hook.acme.test', secret: SECRET } },
+  routes: { email: [{ use: ['hook'] }], sms: [] },
+}
+
 test('no error: exit code 0', async () => {
-  const policyFile = {
-    providers: { hook: { kind: 'webhook', url: 'https://hook.acme.test', secret: SECRET } },
-    routes: { email: [{ use: ['hook'] }], sms: [] },
-  }
-  const { code, stdout } = await runCommand('doctor', ['--json'], envOf(policyFile))
+  const { code, stdout } = await runCommand('doctor', ['--json'], envOf(byWebhook))
   const findings = JSON.parse(stdout) as Finding[]
   // The tests' PostgreSQL may run without fsync, which the doctor rightly reports.
   const errors = findings.filter(
@@ -90,6 +96,23 @@ test('no error: exit code 0', async () => {
   )
   expect(errors).toEqual([])
   expect(code).toBe(findings.some(({ state }) => state === 'error') ? 1 : 0)
+})
+
+test('apps that share counts: only valid keys of servers and pages count, not ended keys or operators', async () => {
+  const opened = openDatabase(database.url, { maxConnections: 1, onError: () => {} })
+  releaseLater(() => opened.close())
+  const keys = createKeyStore(opened)
+  const told = async () => {
+    const findings = await examine(envOf(byWebhook))
+    return findings.filter(({ subject }) => subject === 'apps').map(({ message }) => message)
+  }
+  await keys.create({ name: 'web', app: 'shop' })
+  await keys.create({ name: 'anna', app: everyApp, kind: 'operator' })
+  const { id } = await keys.create({ name: 'old', app: 'depot' })
+  await keys.revoke(id)
+  expect(await told()).toEqual(['only one app has keys'])
+  await keys.create({ name: 'new', app: 'depot' })
+  expect(await told()).toEqual([expect.stringMatching(/^2 apps, /)])
 })
 
 test('wrong settings are errors with their line, and the servers are looked at all the same', async () => {
@@ -119,6 +142,15 @@ test('nothing set at all, and servers that hang: it ends within ten seconds', as
   expect(performance.now() - startedAt).toBeLessThan(20_000)
   expect(code).toBe(1)
   expect(stdout).toMatch(/^ERROR {4}redis +redis is out of reach$/m)
+})
+
+test('--dkim-selector takes a DNS name; any other text is refused with the usage', async () => {
+  const [right, wrong] = await Promise.all(
+    ['2026-a.mail', 'two words'].map((name) => runCommand('doctor', ['--dkim-selector', name])),
+  )
+  expect(right?.stdout).toContain('DATABASE_URL is not set')
+  expect(wrong).toMatchObject({ code: 1, stdout: '' })
+  expect(wrong?.stderr).toMatch(/^--dkim-selector "two words" [\s\S]*Usage: npm run doctor/)
 })
 
 test('an argument it does not know', async () => {

@@ -128,7 +128,9 @@ const page = ['create', '--name', 'web', '--kind', 'publishable']
 const nobody = '019aa000-0000-7000-8000-000000000000'
 const many = Array.from({ length: 300 }, (_, at) => ['--origin', `https://a${at}.example`]).flat()
 test.each([
-  [[], /Usage:/],
+  [[], /^Usage:\n {2}npm run keys -- create /],
+  [['create', 'web'], /^Usage:/],
+  [['list', 'web'], /^Usage:/],
   [['create', '--name', 'Web Shop'], /^"Web Shop" is not a valid name[\s\S]*Usage:/],
   [
     ['create', '--name', 'opAll', '--kind', 'operator'],

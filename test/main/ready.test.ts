@@ -3,6 +3,7 @@ import { Redis } from 'ioredis'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { startReadiness } from '../../src/http/readiness.ts'
+import type { Roles } from '../../src/main/compose.ts'
 import { migrate } from '../../src/storage/migrate.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { lookAtRedis } from '../../src/storage/redis-ready.ts'
@@ -35,6 +36,18 @@ test('an API that says it is ready listens, also when its bootstrap key had to w
   } finally {
     holder.release(true)
   }
+})
+
+test('metrics name the role of their process: alerts look for an API, and for a worker, that is ready', async () => {
+  const on = { redis: await testRedis(), database: await testDatabase() }
+  async function readyAs(roles: Roles) {
+    const { adminUrl } = await startPostern({ on, roles, policyFile: { policies: noLimits } })
+    const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+    return /^postern_ready\{process="(\w+)"\} 1$/m.exec(metrics)?.[1]
+  }
+  expect(await readyAs({ api: true, worker: false })).toBe('api')
+  expect(await readyAs({ api: false, worker: true })).toBe('worker')
+  expect(await readyAs({ api: true, worker: true })).toBe('demo')
 })
 
 /** One product with separate servers, which the test can stop or freeze. */
