@@ -75,15 +75,9 @@ export function startDelivery(deps: DeliveryDeps): DeliveryWorker[] {
   return workers
 }
 
-function guardProviders({
-  file,
-  providers,
-  limiter,
-  onReload,
-  metrics,
-  log,
-}: DeliveryDeps): GuardedProviders {
-  const { acquireSendPermit, setLimits } = createSendPermits(limiter, file.providers)
+function guardProviders(deps: DeliveryDeps): GuardedProviders {
+  const { file, providers, onReload, metrics, log } = deps
+  const { acquireSendPermit, setLimits } = createSendPermits(deps, file.providers)
   onReload((file) => setLimits(file.providers))
 
   const guarded = providers.map((provider) => {

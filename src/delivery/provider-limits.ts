@@ -1,10 +1,15 @@
 /**
  * The limits `pace` and `quotas` of providers, which the limiter keeps for all workers together. Each provider has one
  * policy that is decided in one step. So a message that waits for the pace uses nothing of its recipient's quota.
+ *
+ * Permits go to the message that calls first, and new bulk messages call all the time. So a code that must wait for the
+ * pace sets a key in Redis until its return. Meanwhile no worker acquires a permit for a bulk message.
  */
 import { randomUUID } from 'node:crypto'
-import { Unavailable } from '../base/unavailable.ts'
+import type { RedisClient } from '../base/redis-script.ts'
+import { reachRedis, Unavailable } from '../base/unavailable.ts'
 import type { Limiter, RawPolicies, RawRule } from '../limiter/index.ts'
+import { captchaPauses } from './retry.ts'
 import { createReturnTimes } from './return-times.ts'
 
 export interface ProviderLimits {
@@ -36,18 +41,30 @@ type SendPermit =
 export type AcquireSendPermit = ReturnType<typeof createSendPermits>['acquireSendPermit']
 
 const limiterRetryMs = 1_000
+/** A code that waits for the pace may come back this much later than its return time. */
+const lateMs = 500
 const free: SendPermit = { granted: true, release: async () => {} }
 
-/** The permits of all providers. `limiter` gets its policies here. */
-export function createSendPermits(limiter: Limiter, entries: Entries) {
-  /** For each provider with limits: gives messages that wait for its pace a time to come back. */
+interface Deps {
+  /** Gets its policies here. */
+  limiter: Limiter
+  redis: RedisClient
+  keyPrefix: string
+}
+
+/** The permits of all providers. */
+export function createSendPermits(deps: Deps, entries: Entries) {
+  const { limiter } = deps
+  /** One line for each provider with limits. */
   const lines = new Map<string, ReturnType<typeof createPaceLine>>()
 
   function setLimits(entries: Entries): void {
     const policies = providerPolicies(entries)
     limiter.setPolicies(policies)
     lines.clear()
-    for (const name of Object.keys(policies)) lines.set(name, createPaceLine(limiter, name))
+    for (const name of Object.keys(policies)) {
+      lines.set(name, createPaceLine(deps, name, entries[name]?.pace))
+    }
   }
   setLimits(entries)
 
@@ -63,6 +80,8 @@ export function createSendPermits(limiter: Limiter, entries: Entries) {
     const requestId = randomUUID()
     const fields = { name: provider, to }
     try {
+      const codesWaitMs = isUrgent ? 0 : await line.codesWaitMs()
+      if (codesWaitMs > 0) return await line.turnAway(false, codesWaitMs)
       const decision = await limiter.acquire(provider, fields, { requestId })
       if (decision.admitted) {
         return {
@@ -74,7 +93,7 @@ export function createSendPermits(limiter: Limiter, entries: Entries) {
       }
       const { rule, retryAfterMs } = decision
       if (rule === 'quota') return { granted: false, reason: 'quota', retryInMs: retryAfterMs }
-      return { granted: false, reason: 'pace', retryInMs: line(isUrgent, retryAfterMs) }
+      return await line.turnAway(isUrgent, retryAfterMs)
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error
       return { granted: false, reason: 'limiter', retryInMs: limiterRetryMs }
@@ -84,11 +103,37 @@ export function createSendPermits(limiter: Limiter, entries: Entries) {
   return { acquireSendPermit, setLimits }
 }
 
-/** Messages that wait for the pace come back one after the other, as fast as the pace allows. */
-function createPaceLine(limiter: Limiter, provider: string) {
-  const pace = limiter.windows(provider).filter(({ rule }) => rule === 'pace')
-  const spacings = pace.map(({ windowMs = 0, limit }) => windowMs / Math.max(1, limit))
-  const returnTimes = createReturnTimes()
-  return (isUrgent: boolean, soonestMs: number) =>
-    returnTimes(isUrgent, soonestMs, Math.max(0, ...spacings))
+/**
+ * Messages that wait for the pace come back one after the other, as fast as the pace allows. The time until a code comes
+ * back has a bound. Otherwise a flood of codes would keep bulk messages waiting after its codes have expired.
+ */
+function createPaceLine(
+  { limiter, redis, keyPrefix }: Deps,
+  provider: string,
+  pace: string | undefined,
+) {
+  const windows = limiter.windows(provider).filter(({ rule }) => rule === 'pace')
+  const spacings = windows.map(({ windowMs = 0, limit }) => windowMs / Math.max(1, limit))
+  const returnTimes = createReturnTimes(captchaPauses.longestPauseMs, Number.POSITIVE_INFINITY)
+  // Contains the pace, so that a reload does not keep bulk messages waiting for an earlier pace.
+  const codesWaitKey = `${keyPrefix}codes-wait:${provider}:${pace}`
+  return {
+    /** Until then, permits are left to waiting codes. At most 0: no code waits. */
+    codesWaitMs: async () => (pace ? reachRedis(redis.pttl(codesWaitKey)) : 0),
+
+    async turnAway(isUrgent: boolean, soonestMs: number): Promise<SendPermit> {
+      const retryInMs = returnTimes(isUrgent, soonestMs, Math.max(0, ...spacings))
+      if (isUrgent) {
+        const waitMs = Math.ceil(retryInMs + lateMs)
+        // Another code may come back later, also to another worker, so the time is never made shorter.
+        await reachRedis(
+          Promise.all([
+            redis.set(codesWaitKey, '', 'PX', waitMs, 'NX'),
+            redis.pexpire(codesWaitKey, waitMs, 'GT'),
+          ]),
+        )
+      }
+      return { granted: false, reason: 'pace', retryInMs }
+    },
+  }
 }

@@ -1,7 +1,7 @@
 /**
  * Times at which messages come back that a provider sent away. Each message gets a later time than the one before.
- * Otherwise all would come back together, and all but one would be sent away again. Codes have their own line, so bulk
- * messages never delay them.
+ * Otherwise all would come back together, and all but one would be sent away again. Codes have a separate line, so bulk
+ * messages never move their return times.
  */
 export function createReturnTimes(
   longestUrgentMs = Number.POSITIVE_INFINITY,

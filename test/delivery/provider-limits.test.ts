@@ -7,21 +7,20 @@ import {
 import { createLimiter } from '../../src/limiter/index.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const server = await testRedis()
 const redis = await server.connect('limiter')
 
 let count = 0
-function provider(entry: ProviderLimits) {
-  count += 1
-  const limiter = createLimiter({
-    policies: {},
-    redis,
-    keyPrefix: `${server.prefix}${count}:`,
-    deadlineMs: 2_000,
-  })
+/** Opens a provider with no uses, or with the uses of `other`, as another worker does. */
+function provider(entry: ProviderLimits, other?: { keyPrefix: string }) {
+  if (!other) count += 1
+  const keyPrefix = other?.keyPrefix ?? `${server.prefix}${count}:`
+  const limiter = createLimiter({ policies: {}, redis, keyPrefix, deadlineMs: 2_000 })
   releaseLater(() => limiter.close())
-  const { acquireSendPermit } = createSendPermits(limiter, { phone: entry })
+  const permits = createSendPermits({ limiter, redis, keyPrefix }, { phone: entry })
+  const { acquireSendPermit, setLimits } = permits
   const permit = (to: string, isUrgent: boolean) => acquireSendPermit('phone', to, isUrgent)
   return {
     take: async (to = 'one', isUrgent = false) => {
@@ -29,6 +28,8 @@ function provider(entry: ProviderLimits) {
       return one.granted ? 'granted' : `${one.reason}`
     },
     permit,
+    keyPrefix,
+    setLimits,
     used: async (to = 'one') =>
       (await limiter.peek('phone', { name: 'phone', to })).map((state) => state.used),
   }
@@ -86,6 +87,46 @@ test('pace: codes have a line of their own, so they come back before the bulk th
   expect(code.granted ? Number.NaN : code.retryInMs).toBeLessThanOrEqual(10_000)
 })
 
+test('pace: while a code waits, no worker gives a freed permit to bulk, and the code gets it', async () => {
+  const pace = '3 per 1h'
+  const one = provider({ pace })
+  const workers = [one, provider({ pace }, one), provider({ pace }, one)]
+  const first = await Promise.all([1, 2, 3].map(() => one.permit('first', false)))
+  expect(await one.take('code', true)).toBe('pace')
+  for (const permit of first) if (permit.granted) await permit.release()
+  const bulk = workers.flatMap((worker) => [1, 2, 3].map(() => worker.take('bulk')))
+  expect(await Promise.all(bulk)).toEqual(Array(9).fill('pace'))
+  expect(await one.used()).toEqual([0])
+  expect(await Promise.all(workers.map(({ take }) => take('code', true)))).toEqual(
+    Array(3).fill('granted'),
+  )
+})
+
+test('pace: bulk gets permits again after the return time of a code that does not come back, and at once by a new pace', async () => {
+  const pace = '1 per 100ms'
+  const one = provider({ pace })
+  await eventually(async () => {
+    await one.take()
+    expect(await one.take('code', true)).toBe('pace')
+  })
+  await eventually(async () => expect(await one.take()).toBe('granted'))
+
+  const slow = provider({ pace: '1 per 1h' })
+  await slow.take()
+  expect(await slow.take('code', true)).toBe('pace')
+  slow.setLimits({ phone: { pace: '2 per 1h' } })
+  expect(await slow.take()).toBe('granted')
+})
+
+test('pace: a flood of codes makes none wait more than 30 s beyond the next permit', async () => {
+  const { permit, take } = provider({ pace: '1 per 20s' })
+  await take()
+  for (let times = 0; times < 10; times++) {
+    const code = await permit('code', true)
+    expect(code.granted ? Number.NaN : code.retryInMs).toBeLessThanOrEqual(50_000)
+  }
+})
+
 test('quota: of one recipient, for as long as it says; others are not held, and nothing of the pace is used', async () => {
   const { permit, take, used } = provider({ pace: '9 per 1h', quotas: ['1 per 60s'] })
   expect(await take('one')).toBe('granted')
@@ -123,7 +164,8 @@ test('Redis out of reach: held for a second, never granted', async () => {
     deadlineMs: 200,
   })
   releaseLater(() => limiter.close())
-  const { acquireSendPermit } = createSendPermits(limiter, { phone: { pace: '9 per 1s' } })
+  const deps = { limiter, redis: away, keyPrefix: server.prefix }
+  const { acquireSendPermit } = createSendPermits(deps, { phone: { pace: '9 per 1s' } })
   away.disconnect()
   expect(await acquireSendPermit('phone', 'one', false)).toEqual({
     granted: false,
