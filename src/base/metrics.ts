@@ -73,8 +73,9 @@ export function createMetrics(options: {
       async measure(
         read: () => Promise<readonly (LabelsOf<Sets> & { value: number })[]>,
       ): Promise<void> {
-        for (const labels of combinations(sets)) made.set(labels, Number.NaN)
         const samples = await read().catch(() => [])
+        // Not before the read: another scrape may read the gauge meanwhile.
+        for (const labels of combinations(sets)) made.set(labels, Number.NaN)
         for (const sample of samples) {
           made.set(
             Object.fromEntries(labelNames.map((label) => [label, sample[label]])),

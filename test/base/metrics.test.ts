@@ -24,6 +24,18 @@ test('a gauge that cannot be measured now is not a number, and not what it was b
   expect(await sample(metrics, captcha)).toBe('3')
 })
 
+test('two scrapes at once: while one measures, the other reads the last measured value', async () => {
+  const metrics = createMetrics({ process: 'api' })
+  const { scheduled } = metrics
+  await scheduled.measure(async () => [{ value: 7 }])
+  const reading = Promise.withResolvers<{ value: number }[]>()
+  const measured = scheduled.measure(() => reading.promise)
+  expect(await sample(metrics, 'postern_scheduled_notices{')).toBe('7')
+  reading.resolve([{ value: 8 }])
+  await measured
+  expect(await sample(metrics, 'postern_scheduled_notices{')).toBe('8')
+})
+
 test('rules of a reloaded policy file stand at 0, and those that were there keep their count', async () => {
   const metrics = createMetrics({ process: 'api' })
   metrics.startRulesAtZero({ captcha: [{ name: 'ip' }] })
