@@ -19,11 +19,8 @@ const withKey: ProblemCode[] = ['unauthorized', 'forbidden']
 const withBody: ProblemCode[] = ['invalid_request', 'payload_too_large', 'unsupported_media_type']
 const withIdempotency: ProblemCode[] = ['idempotency_in_progress', 'idempotency_key_reused']
 
-/** OpenAPI 3.1, whose schemas are JSON Schema 2020-12. `base` is the path before the routes. */
-function openApiDocument(
-  routes: readonly Route[],
-  base: string,
-): ReturnType<typeof createDocument> {
+/** OpenAPI 3.1, whose schemas are JSON Schema 2020-12. */
+function openApiDocument(routes: readonly Route[]): ReturnType<typeof createDocument> {
   const paths: Record<string, Partial<Record<Route['method'], ZodOpenApiOperationObject>>> = {}
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}')
@@ -38,7 +35,8 @@ function openApiDocument(
         description: 'One-time codes and notices by SMS and email, with limits that are exact.',
         license: { name: 'MIT', identifier: 'MIT' },
       },
-      servers: [{ url: base }],
+      // The folder of the document's address. So every mount has the same document.
+      servers: [{ url: '.' }],
       tags: [...new Set(routes.map(tagOf))].map((name) => ({
         name,
         ...(tags[name] ? { description: tags[name] } : {}),
@@ -202,13 +200,10 @@ function problemAnswers(codes: readonly ProblemCode[]): ZodOpenApiResponsesObjec
 /** Serves the document at `/openapi.json`. */
 export function openApiRoute(routes: readonly Route[]): Route {
   // Built once, because strangers can request it, and an answer from existing bytes costs no memory.
-  let made: { basePath: string; text: Buffer; gzipped: Buffer } | undefined
-  function documentAt(basePath: string) {
-    if (made?.basePath !== basePath) {
-      const text = Buffer.from(JSON.stringify(openApiDocument(routes, basePath || '/')))
-      made = { basePath, text, gzipped: gzipSync(text) }
-    }
-    return made
+  let made: { text: Buffer; gzipped: Buffer } | undefined
+  function make() {
+    const text = Buffer.from(JSON.stringify(openApiDocument(routes)))
+    return { text, gzipped: gzipSync(text) }
   }
 
   return defineRoute({
@@ -219,8 +214,9 @@ export function openApiRoute(routes: readonly Route[]): Route {
     access: 'open',
     answers: { 200: { description: 'OpenAPI 3.1.' } },
     problems: [],
-    run: async ({ basePath, headers }) => {
-      const { text, gzipped } = documentAt(basePath)
+    run: async ({ headers }) => {
+      made ??= make()
+      const { text, gzipped } = made
       const vary = { vary: 'Accept-Encoding' }
       return acceptsGzip(headers['accept-encoding'])
         ? { status: 200, headers: { ...vary, 'content-encoding': 'gzip' }, text: gzipped }

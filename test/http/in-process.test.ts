@@ -1,11 +1,13 @@
 /** Calls in process, providers and routers of a host: the answers for a host that has no HTTP before Postern. */
 import { once } from 'node:events'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express, { type Response, Router } from 'express'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { createPostern, type Plugin, type ProviderKind } from '../../src/main/create-postern.ts'
 import { testDatabase } from '../tools/database.ts'
+import { listen } from '../tools/listen.ts'
 import { clientOf, noLimits, posternEnv } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -297,6 +299,20 @@ test('plugins share the calls, and none can change them for the others', async (
   })
   await open(undefined, { plugins: [plugin('a'), plugin('b')] })
   expect(seen).toEqual([true, false, true, false])
+})
+
+test('openapi.json: one document for every spelling of a mount, and its server is that mount', async () => {
+  const url = await listen(createServer(express().use('/otp', shared.router)))
+  const documents = await Promise.all(
+    ['/otp', '/OTP'].map(async (mount) => {
+      const address = `${url}${mount}/openapi.json`
+      const text = await (await fetch(address)).text()
+      const server = new URL(JSON.parse(text).servers[0].url, address)
+      expect(server.pathname.replace(/\/$/, '')).toBe(mount)
+      return text
+    }),
+  )
+  expect(new Set(documents).size).toBe(1)
 })
 
 test('the first call after createPostern finds its servers connected', async () => {

@@ -1,8 +1,15 @@
 /** The API page in a real browser: in Postern's colours, light, dark and forced, and readable on every width. */
+import { createServer } from 'node:http'
 import axeCore from 'axe-core'
+import express from 'express'
 import { expect, test } from 'vitest'
+import { createPostern } from '../../src/main/create-postern.ts'
 import { launchBrowser, openPage } from '../tools/browser.ts'
-import { startPostern } from '../tools/postern.ts'
+import { testDatabase } from '../tools/database.ts'
+import { listen } from '../tools/listen.ts'
+import { noLimits, posternEnv, startPostern } from '../tools/postern.ts'
+import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
 
 test('axe finds nothing and nothing is cut off: all closed, two calls open and one being tried, the dialog for a key', async () => {
   const postern = await startPostern({ roles: { api: true, worker: false } })
@@ -37,5 +44,19 @@ test('axe finds nothing and nothing is cut off: all closed, two calls open and o
   // A link to a call opens it.
   expect(new URL(page.url()).hash).toBe('#/captchas/sendCaptcha')
   expect(messages).toEqual([])
+  await page.context().close()
+})
+
+test('mounted by a host: a call that is tried goes to the mount', async () => {
+  const [redis, database] = [await testRedis(), await testDatabase()]
+  const environment = posternEnv({ redis, database, policyFile: { policies: noLimits } })
+  const postern = await createPostern({ environment, keyPrefix: redis.prefix })
+  releaseLater(() => postern.close())
+  const url = await listen(createServer(express().use('/otp', postern.router)))
+  const { page } = await openPage(await launchBrowser(), `${url}/otp/docs#/jwks.json/getJwks`)
+  const asked = page.waitForRequest(`${url}/otp/.well-known/jwks.json`)
+  await page.getByRole('button', { name: 'Try it out' }).first().click()
+  await page.getByRole('button', { name: 'Execute' }).click()
+  expect((await (await asked).response())?.status()).toBe(200)
   await page.context().close()
 })
