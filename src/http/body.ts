@@ -143,7 +143,7 @@ export async function readBytes(
   const { readableLength } = request
   if (readableLength > 0 && (request.complete || readableLength === announcedBytes)) {
     if (readableLength > maxBytes) throw new Problem('payload_too_large')
-    if (!share.take(readableLength)) throw noRoom()
+    if (!share.take(readableLength)) throw new NoRoom()
     const body: Buffer = request.read()
     // Reads the end too. Otherwise the connection keeps the request until the next one.
     request.resume()
@@ -156,7 +156,7 @@ export async function readBytes(
     let isEnded = false
     share.onGivenUp(() => {
       held = noBytes
-      reject(noRoom())
+      reject(new NoRoom())
     })
     request.on('data', (chunk: Buffer) => {
       const start = length
@@ -166,7 +166,7 @@ export async function readBytes(
         const isTooLong = length > maxBytes
         if (isTooLong || !share.take(room - held.length)) {
           request.pause()
-          reject(isTooLong ? new Problem('payload_too_large') : noRoom())
+          reject(isTooLong ? new Problem('payload_too_large') : new NoRoom())
           return
         }
         // Most bodies arrive in one piece, which needs no copy.
@@ -209,7 +209,11 @@ const usedUp = () =>
 const noBytes = Buffer.alloc(0)
 
 /** Unread bytes of the body would be parsed as the next request, so the connection closes. */
-const noRoom = () => new Problem('unavailable', {}, { 'Retry-After': '2', connection: 'close' })
+export class NoRoom extends Problem {
+  constructor() {
+    super('unavailable', {}, { 'Retry-After': '2', connection: 'close' })
+  }
+}
 
 /** The value that the schema returns. Throws a problem that lists every wrong field; their paths begin with `place`. */
 export function checked(schema: ZodType, value: unknown, place: string): unknown {

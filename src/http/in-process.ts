@@ -29,6 +29,7 @@ import {
   admitPluginRequest,
   inPluginRequest,
   isAdmitted,
+  notePluginFailure,
   notePluginOutcome,
 } from './plugin-request.ts'
 import type { Key } from './route.ts'
@@ -138,8 +139,9 @@ export function createCalls(deps: {
     try {
       return await work()
     } catch (error) {
-      if (error instanceof Unavailable) return { outcome: 'unavailable' }
-      throw error
+      if (!(error instanceof Unavailable)) throw error
+      notePluginFailure(error)
+      return { outcome: 'unavailable' }
     } finally {
       underWay.end()
     }

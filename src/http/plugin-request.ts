@@ -42,6 +42,12 @@ export const isAdmitted = () => current.getStore()?.call.facts.app !== undefined
 export const inPluginRequest = <Result>(work: () => Result): Result =>
   inSpan(current.getStore()?.call.span, work)
 
+/** A call in process failed. If the plugin answers with 5xx for it, the answer is counted and logged by this cause. */
+export function notePluginFailure(error: unknown): void {
+  const { call } = current.getStore() ?? {}
+  if (call) call.failure = error
+}
+
 /** Outcomes of reads are no facts of the request. */
 const reads = ['found', 'not_found']
 const successes = ['accepted', 'passed', 'canceled']

@@ -4,6 +4,8 @@ import type { Request } from 'express'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { hasActiveSpan, inSpan, noteIn, type Span, startSpan } from '../base/traces.ts'
+import { Overloaded } from '../base/unavailable.ts'
+import { NoRoom } from './body.ts'
 
 /** Facts in a request's log line besides the route: ids and names only. */
 export type Facts = Record<string, string | number>
@@ -17,6 +19,8 @@ export interface Call {
   readonly facts: Facts
   /** A request gets a span when its key is known to be valid. */
   span?: Span
+  /** The cause of a 5xx. The record of an answer with another status leaves it out. */
+  failure?: unknown
   isOver?: true
 }
 
@@ -34,8 +38,14 @@ export type EndRequest = ReturnType<typeof createEndRequest>
 export function createEndRequest({ metrics, log }: { metrics: Metrics; log: Log }) {
   /** `route` is the path of the contract, never the path of the request. */
   return function endRequest(route: string, request: Request, call: Call, status: number): void {
-    const { startMs, requestId, facts, span } = call
+    const { startMs, requestId, facts, span, failure } = call
     call.isOver = true
+    if (failure !== undefined && status >= 500) {
+      if (isByLoad(failure)) {
+        facts.reason = 'load'
+        metrics.shed.inc({ route })
+      } else inSpan(span, () => log.requestFailed(requestId, failure))
+    }
     const durationMs = performance.now() - startMs
     const method = knownMethods.has(request.method) ? request.method : 'other'
     metrics.requests.inc({ route, method, status: String(status) })
@@ -54,6 +64,9 @@ export function createEndRequest({ metrics, log }: { metrics: Metrics; log: Log 
     if (span) endRequestSpan(span, status, facts)
   }
 }
+
+/** Refused because too many requests are under way. These come in floods and are no error. */
+const isByLoad = (error: unknown) => error instanceof Overloaded || error instanceof NoRoom
 
 /** The facts of a refusal. */
 export function refusalFacts(code: string, members: Readonly<Record<string, unknown>>): Facts {

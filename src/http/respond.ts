@@ -4,9 +4,9 @@ import { createBatcher } from '../base/batcher.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
-import { inSpan } from '../base/traces.ts'
-import { Overloaded, Unavailable } from '../base/unavailable.ts'
+import { Unavailable } from '../base/unavailable.ts'
 import type { Refused } from '../rules/refused.ts'
+import { NoRoom } from './body.ts'
 import { type Answer, problemAnswer, problemOf } from './problem.ts'
 import { beginRequest, type Call, createEndRequest, refusalFacts } from './request-record.ts'
 import type { UnderWay } from './under-way.ts'
@@ -28,7 +28,7 @@ export function createRespond(deps: {
   /** Counts requests under way, and refuses new ones while the process stops. */
   underWay: UnderWay
 }) {
-  const { metrics, log, underWay } = deps
+  const { underWay } = deps
   const endRequest = createEndRequest(deps)
   /**
    * Resolves in the next turn of the event loop. Refusals of one turn are written together: written one by one between
@@ -56,12 +56,7 @@ export function createRespond(deps: {
       outcome = 'outcome' in made ? problemOf(made) : made
     } catch (error) {
       outcome = asProblem(error, requestId)
-      if (isByLoad(error)) {
-        facts.reason = 'load'
-        metrics.shed.inc({ route })
-      } else if (outcome.code === 'internal' || outcome.code === 'unavailable') {
-        inSpan(call.span, () => log.requestFailed(requestId, error))
-      }
+      if (!(error instanceof Problem) || error instanceof NoRoom) call.failure = error
     }
     if (outcome instanceof Problem) {
       Object.assign(facts, refusalFacts(outcome.code, outcome.members))
@@ -74,10 +69,6 @@ export function createRespond(deps: {
     endRequest(route, request, call, outcome.status)
   }
 }
-
-/** Refused because too many requests are under way. These come in floods and are no error. */
-const isByLoad = (error: unknown) =>
-  error instanceof Overloaded || (error instanceof Problem && error.code === 'unavailable')
 
 function asProblem(error: unknown, requestId: string): Problem {
   if (error instanceof Problem) return error

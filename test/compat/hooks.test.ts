@@ -64,6 +64,12 @@ const zitadel = (body: unknown, options?: Parameters<typeof zitadelHeaders>[1]) 
 const logto = (body: unknown, authorization = `Bearer ${bearer}`) =>
   call('logto', body, { authorization })
 
+/** Requests of hooks that were refused by load. */
+async function shedOf({ adminUrl }: { adminUrl: string }): Promise<number> {
+  const text = await (await fetch(`${adminUrl}/metrics`)).text()
+  return Number(/^postern_shed_total\{[^}]*route="plugin hooks"[^}]*\} (\S+)/m.exec(text)?.[1])
+}
+
 async function textsTo(to: string, count = 1): Promise<string[]> {
   await eventually(async () => expect(await postern.messages(to)).toHaveLength(count))
   return (await postern.messages(to)).map(({ text }) => text)
@@ -414,10 +420,25 @@ describe('strangers', () => {
     })
     await eventually(() => expect(refused).toBeGreaterThan(20))
     expect(refused).toBeLessThan(count - 300)
+    expect(await shedOf(postern)).toBeGreaterThan(20)
     const sent = await postern.post('/v1/captchas', { channel: 'sms', to: `+${newPhone()}` })
     expect(sent.status).toBe(202)
     const { status } = await supabase({ user: { phone: newPhone() }, sms: { otp: '561166' } })
     expect(status).toBe(200)
+  })
+
+  test('without a server: 503, counted as an error and not as load', async () => {
+    const away = await startPostern({
+      policyFile: { compat: { hooks }, policies: noLimits },
+      env: { DATABASE_URL: 'postgresql://127.0.0.1:1/x' },
+      roles: { api: true, worker: false },
+    })
+    const reply = await away.post('/v1/hooks/logto', JSON.stringify(ofLogto), {
+      key: null,
+      headers: { authorization: `Bearer ${bearer}` },
+    })
+    expect([reply.status, reply.headers.get('retry-after')]).toEqual([503, '2'])
+    expect(await shedOf(away)).toBe(0)
   })
 
   test('a hook needs no code.own, and gives keys no right to send codes of their own', async () => {
