@@ -134,7 +134,10 @@ export function createRecorder(deps: {
       sample.add(String(to), atMs, () => ({ kind: 'released', atMs, share: 0, level: 0, id }))
     },
 
-    /** Receives the result of a check. A refused check is recorded as a refusal of the limiter. */
+    /**
+     * Receives the result of a check. A refused guess is recorded as a refusal of the limiter. A refused check without a
+     * code is not recorded.
+     */
     checked(
       { app, channel, to }: Recipient,
       id: string,
