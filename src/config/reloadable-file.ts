@@ -47,7 +47,7 @@ export function createReloadableFile(file: PolicyFile) {
     onReload(take: (next: PolicyFile) => void): void {
       reloaders.push(take)
     },
-    /** Returns the sections that are reloaded, and the sections that need a restart. If a reader throws, nothing changes. */
+    /** Returns the sections that are reloaded, and the sections that need a restart. If `take` throws, nothing changes. */
     reload(next: PolicyFile): { reloaded: string[]; needRestart: string[] } {
       const before = running
       const after = withRulesOf(next, before)

@@ -55,16 +55,14 @@ export function createAttemptLog(
  * stands last.
  */
 function withAttempt(attempts: Attempt[], next: Attempt): Attempt[] {
-  if (next.outcome === 'not_taken') {
-    const asked = unknowns(attempts).findLast(({ provider }) => provider === next.provider)
-    // The answer stands in place of the attempt.
-    if (asked)
-      return withCall(
-        attempts.filter((one) => one !== asked),
-        { ...next, at: asked.at },
-      )
-  }
-  return withCall(attempts, next)
+  const asked =
+    next.outcome === 'not_taken'
+      ? unknowns(attempts).findLast(({ provider }) => provider === next.provider)
+      : undefined
+  if (!asked) return withCall(attempts, next)
+  // The answer stands in place of the attempt.
+  const others = attempts.filter((one) => one !== asked)
+  return withCall(others, { ...next, at: asked.at })
 }
 
 function withCall(attempts: Attempt[], next: Attempt): Attempt[] {
