@@ -32,6 +32,8 @@ export interface SectionChecks {
   channelsOf(kind: string): readonly string[]
   /** The normalised form of a test recipient; undefined for a text that is neither number nor address. */
   readRecipient(to: string, defaultCountry: string | undefined): string | undefined
+  /** The number, or the mailbox of the address; undefined for a text that is neither. */
+  readMailbox(to: string, defaultCountry: string | undefined): string | undefined
   /** The templates of this folder, or their problems. */
   templates(folder: string): { has(template: string): boolean } | { problems: readonly string[] }
 }

@@ -44,8 +44,8 @@ export async function parsePolicyFile(
   const parsed = policyFileSchema.safeParse(yaml.value)
   const { found, templateProblems } = await crossCheck(yaml.value, checks, path)
   const { recipients } = parsed.data ?? {}
-  const refused = readRefused(recipients?.refuse ?? [], dirname(path), (to) =>
-    checks.readRecipient(to, recipients?.defaultCountry),
+  const refused = await readRefused(recipients?.refuse ?? [], dirname(path), (to) =>
+    checks.readMailbox(to, recipients?.defaultCountry),
   )
   for (const problem of [...schemaProblems(parsed.error), ...found, ...refused.found]) {
     yaml.report(problem)

@@ -193,7 +193,11 @@ export const policyFileSchema = z.strictObject({
 
 export type Route = z.infer<typeof route>
 
-export interface PolicyFile extends Omit<z.infer<typeof policyFileSchema>, 'templates'> {
+type Parsed = z.infer<typeof policyFileSchema>
+
+export interface PolicyFile extends Omit<Parsed, 'templates' | 'recipients'> {
+  /** `refuse`: numbers and mailboxes, of the list and of its files. */
+  recipients: Omit<Parsed['recipients'], 'refuse'> & { readonly refuse: ReadonlySet<string> }
   /** An absolute path. */
   templatesFolder: string
 }

@@ -15,7 +15,6 @@ import { createOncePerKey } from '../notice/once-per-key.ts'
 import { createSendNotice } from '../notice/send.ts'
 import { openCanReach } from '../recipient/mail-domains.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
-import { createRefusals } from '../recipient/refusals.ts'
 import { createTestRecipients, warnOfTestRecipients } from '../recipient/test-recipients.ts'
 import { createGuessLimits } from '../rules/guess-limits.ts'
 import { priceOf } from '../rules/price-of.ts'
@@ -48,15 +47,14 @@ function composeSteps(shared: Shared, onDecided?: OnDecided) {
   const { closers, log, metrics, secrets, config } = shared
   const { redis, keyPrefix } = shared.servers
   const { nowMs } = shared.servers.database
-  const { limiter, policies, prices, onReload } = shared.limits
+  const { limiter, policies, prices, file } = shared.limits
   const { recipients, testing, code } = config.file
   const testRecipients = createTestRecipients(testing, {
     defaultCountry: recipients.defaultCountry,
     nowMs,
   })
   const { isTestRecipient } = testRecipients
-  const { isRefused, replace } = createRefusals(recipients.refuse)
-  onReload((next) => replace(next.recipients.refuse))
+  const isRefused = (mailbox: string) => file().recipients.refuse.has(mailbox)
   warnOfTestRecipients(testRecipients.list(), testing.until, log)
   const recorder = createRecorder({
     ...{ redis, secrets, keyPrefix, policies },

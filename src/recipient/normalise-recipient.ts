@@ -57,8 +57,8 @@ export function createRecipientNormaliser(
   rules: RecipientRules,
   /** Test recipients pass all of these rules: nothing is sent to them. */
   isTestRecipient: (to: string) => boolean = () => false,
-  /** Takes the normal form of a number or an address. */
-  isRefused: (to: string) => boolean = () => false,
+  /** Takes a number, or the mailbox of an address. */
+  isRefused: (mailbox: string) => boolean = () => false,
 ) {
   const readPhoneNumber = createPhoneReader(rules.defaultCountry)
   const countries = rules.countries && new Set(rules.countries)
@@ -69,7 +69,9 @@ export function createRecipientNormaliser(
     const to = readEmailAddress(text)
     if (to === undefined) return { kind: 'invalid' }
     if (isTestRecipient(to)) return { kind: 'ok', to, country: '' }
-    if (isRefused(to)) return { kind: 'not_allowed', to, country: '', because: 'recipient' }
+    if (isRefused(mailboxOf('email', to))) {
+      return { kind: 'not_allowed', to, country: '', because: 'recipient' }
+    }
     return isWithin(refusedDomains, domainOf(to))
       ? { kind: 'not_allowed', to, country: '', because: 'mail_domain' }
       : { kind: 'ok', to, country: '' }

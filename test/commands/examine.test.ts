@@ -82,7 +82,8 @@ const fileOf = (text: string) => {
     routes: {},
     ...parse(`{ ${text} }`),
   })
-  return { ...file, templatesFolder: templates }
+  const recipients = { ...file.recipients, refuse: new Set(file.recipients.refuse) }
+  return { ...file, recipients, templatesFolder: templates }
 }
 /** A rule that uses the price of a message, and a file with prices that has only this rule. */
 const priced = (fields: string) =>

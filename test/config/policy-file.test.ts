@@ -9,6 +9,7 @@ const noChecks: SectionChecks = {
   ownPolicies: () => ({}),
   provider: () => [],
   readRecipient: (to) => to,
+  readMailbox: (to) => to,
   channelsOf: () => ['sms', 'email'],
   templates: () => ({ has: () => true }),
 }

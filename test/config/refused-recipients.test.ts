@@ -1,38 +1,38 @@
 /** `recipients.refuse`: in the policy file, in files beside it, and read again by a reload. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { readRefused } from '../../src/config/refused-recipients.ts'
 import { start } from '../../src/main/compose.ts'
-import { loadConfig } from '../../src/main/load-config.ts'
-import { readTestRecipient } from '../../src/recipient/test-recipients.ts'
+import { createSectionChecks, loadConfig } from '../../src/main/load-config.ts'
 import { testDatabase } from '../tools/database.ts'
 import { clientOf, noLimits, posternEnv, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 
 const folder = mkdtempSync(join(inject('runFolder'), 'refused-'))
-const read = (...entries: string[]) =>
-  readRefused(entries, folder, (to) => readTestRecipient(to, 'CN')?.to)
+const { readMailbox } = createSectionChecks()
+const read = (...entries: string[]) => readRefused(entries, folder, (to) => readMailbox(to, 'CN'))
 
-test('numbers and addresses in any spelling become their normal form, each once', () => {
-  const { list, found } = read('+86 138 0013 8000', '13800138000', 'Ada@EXAMPLE.com')
-  expect([list, found]).toEqual([['+8613800138000', 'ada@example.com'], []])
+test('numbers and addresses in any spelling become their normal form, each once', async () => {
+  const { list, found } = await read('+86 138 0013 8000', '13800138000', 'Ada@EXAMPLE.com')
+  expect([[...list], found]).toEqual([['+8613800138000', 'ada@example.com'], []])
 })
 
-test('a file: one a line, with comments, empty lines, CRLF and a byte order mark', () => {
+test('a file: one a line, with comments, empty lines, CRLF and a byte order mark', async () => {
   mkdirSync(join(folder, 'lists'), { recursive: true })
   writeFileSync(
     join(folder, 'lists/a.txt'),
     '\uFEFF+8613800138001\r\n\r\n# reported\r\n  bob@example.com  \r\n',
   )
-  const { list, found } = read('./lists/a.txt', join(folder, 'lists/a.txt'))
-  expect([list, found]).toEqual([['+8613800138001', 'bob@example.com'], []])
+  const { list, found } = await read('./lists/a.txt', join(folder, 'lists/a.txt'))
+  expect([[...list], found]).toEqual([['+8613800138001', 'bob@example.com'], []])
 })
 
-test('what is no recipient is reported with its place: in the list, in the file, a file that is not there', () => {
+test('what is no recipient is reported with its place: in the list, in the file, a file that is not there', async () => {
   writeFileSync(join(folder, 'b.txt'), '+8613800138001\nnobody\n')
-  const { found } = read('ada', './b.txt', './none.txt')
+  const { found } = await read('ada', './b.txt', './none.txt')
   const message = 'is neither a phone number nor a mail address'
   expect(found).toEqual([
     { path: ['recipients', 'refuse', 0], message },
@@ -43,7 +43,24 @@ test('what is no recipient is reported with its place: in the list, in the file,
     },
   ])
   writeFileSync(join(folder, 'c.txt'), 'x\n'.repeat(100_000))
-  expect(read('./c.txt').found).toHaveLength(20)
+  expect((await read('./c.txt')).found).toHaveLength(20)
+  writeFileSync(join(folder, 'd.txt'), '#'.repeat(16_777_217))
+  expect((await read('./d.txt')).found[0]?.message).toMatch(/cannot be read \(above 16 MB\)$/)
+})
+
+test('a long file: the process goes on with other work while it is read', async () => {
+  const numbers = Array.from({ length: 20_000 }, (_, at) => `+86138${10_000_000 + at}`)
+  writeFileSync(join(folder, 'long.txt'), numbers.join('\n'))
+  let turns = 0
+  let isRead = false
+  const otherWork = (async () => {
+    for (; !isRead; turns++) await turn()
+  })()
+  const { list } = await read('./long.txt')
+  isRead = true
+  await otherWork
+  expect([...list]).toEqual(numbers)
+  expect(turns).toBeGreaterThan(10)
 })
 
 test('403 with the reason, for sends and checks; a reload refuses others at once', async () => {

@@ -91,7 +91,7 @@ test('the defaults in docs/policy-file.md are those of a file that says nothing'
     for (const name of key.replaceAll('[]', '').split('.')) {
       value = (value as Record<string, unknown>)[name]
     }
-    const spellings = [JSON.stringify(value)]
+    const spellings = [JSON.stringify(value instanceof Set ? [...value] : value)]
     if (typeof value === 'number') spellings.push(formatDuration(value))
     expect(spellings, key).toContain(given)
   }
