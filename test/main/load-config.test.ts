@@ -80,9 +80,9 @@ describe('what can be known at start is said at start', () => {
         browser: { rules: [{ name: 'r', key: '{x}', fixed: '1 per 1h' }] },
       },
       [
+        /^browser\.rules\.0\.key: there is no field \{x\} here/,
         /^policies: captcha is missing/,
         /^policies: check is missing/,
-        /^browser\.rules\.0\.key: there is no field \{x\} here/,
       ],
     ],
     [
