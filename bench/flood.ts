@@ -81,6 +81,8 @@ async function openConnection(url: string): Promise<Connection> {
   const socket: Socket = connect(Number(port), hostname)
   socket.setNoDelay(true)
   let received = ''
+  /** Known from the head. So a large answer is not read again with each of its parts. */
+  let answerLength = 0
   let isLast = false
   let answer: ((status: number | undefined) => void) | undefined
   const finish = (status: number | undefined) => {
@@ -91,12 +93,15 @@ async function openConnection(url: string): Promise<Connection> {
   socket.on('error', () => {})
   socket.on('data', (text: string) => {
     received += text
+    if (received.length < answerLength) return
     const headEnd = received.indexOf('\r\n\r\n')
     if (headEnd < 0) return
     const head = received.slice(0, headEnd).toLowerCase()
     const length = Number(/content-length: (\d+)/.exec(head)?.[1] ?? 0)
-    if (received.length < headEnd + 4 + length) return
-    received = received.slice(headEnd + 4 + length)
+    answerLength = headEnd + 4 + length
+    if (received.length < answerLength) return
+    received = received.slice(answerLength)
+    answerLength = 0
     isLast ||= head.includes('connection: close')
     finish(Number(head.slice(9, 12)))
     if (isLast) socket.destroy()
@@ -256,4 +261,8 @@ export const keylessKinds: Readonly<Record<string, () => string>> = {
       Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`a${n}`, 'b'])),
     ),
   'the OpenAPI document': () => wire('GET', '/openapi.json'),
+  'the style of the API page': () => wire('GET', '/docs/swagger-ui.css'),
+  'the script of the API page': () => wire('GET', '/docs/swagger-ui-bundle.js'),
+  'the compressed script of the API page': () =>
+    wire('GET', '/docs/swagger-ui-bundle.js', { 'accept-encoding': 'gzip' }),
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { Request, Response } from 'express'
@@ -7,9 +8,11 @@ import type { Request, Response } from 'express'
  * The caller sets the content type.
  */
 export function createFixedAnswer(content: string | Buffer) {
+  // Express would hash the bytes of every answer. A weak tag is for the plain and the compressed bytes.
+  const tag = `W/"${createHash('sha256').update(content).digest('base64url')}"`
   let gzipped: Promise<Buffer> | undefined
   return async (request: Request, response: Response): Promise<void> => {
-    response.vary('Accept-Encoding')
+    response.vary('Accept-Encoding').set('ETag', tag)
     if (request.acceptsEncodings('gzip') !== 'gzip') {
       response.send(content)
       return

@@ -1,12 +1,13 @@
 /** `GET /docs`: Swagger UI shows the OpenAPI document. Its files are in the package, so no third party is called. */
-import { dirname, extname } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { readFileSync } from 'node:fs'
+import { extname } from 'node:path'
 import express, { type Router } from 'express'
 import { brandedStyle, logo } from '../base/brand.ts'
 import { createFixedAnswer } from '../base/fixed-answer.ts'
 import { html } from '../base/html.ts'
 
-const root = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/package.json')))
+const ofSwaggerUi = (file: string) =>
+  readFileSync(new URL(import.meta.resolve(`swagger-ui-dist/${file}`)))
 
 export function createReadingPage(): Router {
   const router = express.Router()
@@ -18,20 +19,13 @@ export function createReadingPage(): Router {
     '/start.js': start,
     '/page.css': brandedStyle('brand/api.css'),
     '/postern.svg': logo,
+    // Only the files that the page needs.
+    '/swagger-ui.css': ofSwaggerUi('swagger-ui.css'),
+    '/swagger-ui-bundle.js': ofSwaggerUi('swagger-ui-bundle.js'),
   }
   for (const [path, content] of Object.entries(files)) {
     const send = createFixedAnswer(content)
     router.get(path, (request, response) => send(request, response.type(extname(path))))
-  }
-  // Only the files that the page needs.
-  for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js']) {
-    router.get(`/${file}`, (request, response, next) => {
-      // The file is sent as a whole, because the contract has no answers to ranges and conditions.
-      for (const name of ['if-match', 'if-unmodified-since']) delete request.headers[name]
-      response.sendFile(file, { root, acceptRanges: false }, (error) => {
-        if (error && !response.headersSent) next()
-      })
-    })
   }
   return router
 }

@@ -91,6 +91,11 @@ export function createRouter(deps: {
     const isRead = request.method === 'GET' || request.method === 'HEAD'
     return isRead ? next() : onlyReads(request, response, next)
   })
+  // These files are large, and strangers can request them (I21).
+  router.use(['/docs', '/browser'], async (_request, _response, next) => {
+    await underWay.giveWay()
+    next()
+  })
   router.use('/docs', createReadingPage())
   router.use('/browser', createBrowserScript(onlyReads))
   router.use(answerBadPath(respond))

@@ -126,6 +126,11 @@ test.each([
   ],
   ['a hook with a wrong signature', () => wire('POST', '/v1/hooks/zitadel', signed(), 'x'), 401],
   ['a hook without a signature', () => wire('POST', '/v1/hooks/zitadel', {}, 'x'), 401],
+  [
+    'a file of the API page',
+    () => wire('GET', '/docs/swagger-ui.css', { 'if-none-match': '*' }),
+    304,
+  ],
   ['a plugin that reads and refuses', () => wire('POST', '/refusing', {}, 'x'), 401],
 ])(
   'I21: %s: a turn answers four at most, and the valid request behind them passes',

@@ -66,6 +66,8 @@ test('mounted below a parameter: the caller’s text is escaped in the page', as
 test.each([
   ['/docs/page.css', 'text/css; charset=utf-8'],
   ['/docs/start.js', 'text/javascript; charset=utf-8'],
+  ['/docs/swagger-ui.css', 'text/css; charset=utf-8'],
+  ['/docs/swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
   ['/openapi.json', 'application/json; charset=utf-8'],
 ])('%s is compressed for clients that accept it, and the same for others', async (path, type) => {
   const postern = await startPostern({ roles: { api: true, worker: false } })
