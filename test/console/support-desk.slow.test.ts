@@ -192,6 +192,20 @@ test('a page that is looked at follows what happens, and leaves alone what its r
   await page.locator('#key').waitFor()
 })
 
+test('the key / leads back to the search; in the search it is a character', async () => {
+  const { page } = await openDesk()
+  await ask(page, '+8613800138003')
+  const isFocused = () => page.locator('#q:focus').count()
+  const asked = await page.locator('#q').inputValue()
+  await page.keyboard.press('x')
+  expect(await isFocused()).toBe(0)
+  await page.keyboard.press('/')
+  expect(await isFocused()).toBe(1)
+  expect(await page.locator('#q').inputValue()).toBe(asked)
+  await page.keyboard.press('/')
+  expect(await page.locator('#q').inputValue()).toContain('/')
+})
+
 // Every page in at least one width and colour scheme, and every width and scheme at least once. All combinations
 // would take a minute.
 test.each([

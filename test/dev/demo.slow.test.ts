@@ -103,6 +103,7 @@ test.each(['no-preference', 'reduce'] as const)(
     await expect.poll(() => playing.innerText()).toContain('types a number')
     await expect.poll(() => playing.innerText()).toContain('code arrives')
     expect(await other.locator('#phone-to').innerText()).toBe('+8613800130001')
+    expect(await other.locator('.bubble').innerText()).toMatch(/\b\d{4} is your verification code/)
     await expect.poll(() => playing.innerText()).toContain('second request is refused')
     expect(await other.locator('#lanes .full .cross').count()).toBe(1)
     const left = other.locator('.full .left').first()

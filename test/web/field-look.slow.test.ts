@@ -39,6 +39,13 @@ const drawn = (page: Page, selector: string, property: string, pseudo = '') =>
   ) as Promise<string>
 
 describe('where the parts stand', () => {
+  test('the country before the number has the arrow of a list only if there is a choice', async () => {
+    const arrowOf = async (attributes: string) =>
+      drawn(await open({}, attributes), '.postern-country', 'content', '::after')
+    expect(await arrowOf('country="CN"')).toBe('none')
+    expect(await arrowOf('countries="CN,GB"')).toBe('""')
+  })
+
   test.each([320, 360, 768, 1440])(
     '%i px: the message is directly under the digits, and the link for another code under that',
     async (width) => {

@@ -784,6 +784,10 @@ describe('phone numbers', () => {
       attributes: 'for="mine" country="CN"',
       body: '<label>Number <input id="mine" type="tel"></label>{field}',
     })
+    // A mail address in an input for numbers is a mistake: no mail is sent.
+    await page.locator('#mine').fill('c@shop.example')
+    await partsOf(page).send.click()
+    await said(page).toContain('No code can be sent to this number')
     const to = newNumber()
     await page.locator('#mine').fill(to.slice(3))
     expect(await page.locator('.postern-country').isVisible()).toBe(false)
