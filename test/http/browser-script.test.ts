@@ -49,6 +49,7 @@ test('another method, another version, what lies beside it', async () => {
     '/browser/postern-code.js',
     '/browser/',
     `${scriptPath}/`,
+    scriptPath.replace('code', 'Code'),
     `/browser/..%2fpackage.json`,
   ]) {
     expect({ path, status: (await postern.get(path, { key: null })).status }).toEqual({

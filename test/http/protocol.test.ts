@@ -316,7 +316,7 @@ describe('on the wire', () => {
     ['the same Host twice', 'Host: x\r\nhOST: x\r\n', '1.1', 400],
     ['two Hosts in HTTP/1.0', 'Host: x\r\nHost: y\r\n', '1.0', 400],
     ['no Host in HTTP/1.0', '', '1.0', 200],
-    ['one Host', 'Host: x\r\nX-Host: y\r\nConnection: close\r\n', '1.1', 200],
+    ['one Host', 'Host: x\r\nFrom: y\r\nX-Host: y\r\nConnection: close\r\n', '1.1', 200],
   ])('%s: %j in HTTP/%s is %i, as a problem document', async (_, hosts, version, status) => {
     const bytes = `GET /openapi.json HTTP/${version}\r\n${hosts}\r\n`
     const reply = await rawHttp(postern.url, bytes)

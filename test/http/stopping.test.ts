@@ -2,9 +2,15 @@
 import { once } from 'node:events'
 import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
 import { queryObjects } from 'node:v8'
+import type { Request, Response } from 'express'
 import { expect, test } from 'vitest'
+import { createLog } from '../../src/base/log.ts'
+import { createMetrics } from '../../src/base/metrics.ts'
+import { createRespond, type RouteResult } from '../../src/http/respond.ts'
 import { createHttpServer } from '../../src/http/server.ts'
+import { createUnderWay } from '../../src/http/under-way.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -170,4 +176,37 @@ test('I21: 50 connections that stay open after their answers keep no request in 
     finish(client)
   }
   await server.stop({ quietMs: 0 })
+})
+
+test('requests that are refused while Postern closes do not end the wait for those under way', async () => {
+  const underWay = createUnderWay()
+  const respond = createRespond({
+    metrics: createMetrics({ process: 'api' }),
+    log: createLog({ level: 'silent', process: 'api' }),
+    underWay,
+  })
+  async function statusOf(work: () => Promise<RouteResult>): Promise<number | undefined> {
+    let answered: number | undefined
+    const response = {
+      writeHead(status: number) {
+        answered = status
+        return { end() {} }
+      },
+    }
+    const request = { headers: {}, method: 'POST' }
+    await respond('/v1/notices', request as Request, response as unknown as Response, work)
+    return answered
+  }
+  const work = Promise.withResolvers<RouteResult>()
+  const underWayStatus = statusOf(() => work.promise)
+  let isClosed = false
+  const closing = underWay.close().then(() => {
+    isClosed = true
+  })
+  expect(await statusOf(async () => ({ status: 202 }))).toBe(503)
+  await turn()
+  expect(isClosed).toBe(false)
+  work.resolve({ status: 202 })
+  expect(await underWayStatus).toBe(202)
+  await closing
 })
