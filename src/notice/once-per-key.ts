@@ -70,7 +70,10 @@ export function createOncePerKey(idempotency: Idempotency) {
       const { app } = caller
       const key = scopedKey(idempotencyKey, caller)
       let isTried = false
-      function reserve() {
+      let isOver = false
+      async function reserve() {
+        // The turn came after the answer, so nothing would free the key.
+        if (isOver) notInTime()
         isTried = true
         return idempotency.reserve(app, key, textOf(kind, asked), id)
       }
@@ -80,6 +83,7 @@ export function createOncePerKey(idempotency: Idempotency) {
         ? inTurn({ app, caller: caller.ip }, reserve, noTurn)
         : reserve()
       const reserved = await untilLate(reserving, answerBy, notInTime).catch(async (error) => {
+        isOver = true
         // Also frees a reservation that PostgreSQL has not confirmed, because it may exist.
         if (isTried) await free(id)
         throw error

@@ -156,3 +156,24 @@ test('PostgreSQL does not answer in time: unavailable, and a possible reservatio
   await eventually(() => freed.length > 0)
   expect(freed).toEqual(['an id'])
 })
+
+test('a page whose turn comes after its 503: nothing is reserved, so a repeat is not in progress', async () => {
+  const { promise: isBack, resolve: comeBack } = Promise.withResolvers<void>()
+  const reserved: string[] = []
+  const once = createOncePerKey(
+    fake({
+      async reserve(_app: string, key: string) {
+        reserved.push(key)
+        await isBack
+        return { kind: 'proceed' }
+      },
+    }),
+  )
+  const early = ['one', 'two'].map((key) => attempt(key, {}, page, once))
+  const late = once.begin('captcha', asked('late'), page, performance.now() + 50)
+  await expect(late).rejects.toMatchObject({ part: 'postgresql' })
+  comeBack()
+  await Promise.all(early)
+  await attempt('next', {}, page, once)
+  expect(reserved).toEqual(['key one', 'key two', 'key next'])
+})
