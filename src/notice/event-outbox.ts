@@ -18,8 +18,8 @@ export interface TakenEvent extends NewEvent {
   createdAt: Date
   /** The number of attempts, this one included. */
   tries: number
-  /** True for the last attempt, because the event is a day old. */
-  isLast: boolean
+  /** The event is older than `oldAfterMs`. */
+  isOld: boolean
 }
 
 /** A waiting event in the form for operators. */
@@ -51,8 +51,8 @@ export function createEventOutbox(database: Database) {
     }),
 
     /** Leases up to `limit` due events for `leaseMs`. Two workers never get the same event. */
-    take(limit: number, leaseMs: number, giveUpAfterMs: number): Promise<TakenEvent[]> {
-      return database.query<TakenEvent>('event-take', takeSql, [limit, leaseMs, giveUpAfterMs])
+    take(limit: number, leaseMs: number, oldAfterMs: number): Promise<TakenEvent[]> {
+      return database.query<TakenEvent>('event-take', takeSql, [limit, leaseMs, oldAfterMs])
     },
 
     /** Ends leases: makes events due after their pause, and deletes events without a pause. */
@@ -95,7 +95,7 @@ const takeSql = `
   WHERE id IN (
     SELECT id FROM event WHERE due_at <= now()::timestamptz(3) ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
   RETURNING id, app, type, data, created_at AS "createdAt", tries,
-            trace_parent AS "traceParent", created_at < now() - $3 * interval '1 millisecond' AS "isLast"`
+            trace_parent AS "traceParent", created_at < now() - $3 * interval '1 millisecond' AS "isOld"`
 
 const removeSql = 'DELETE FROM event WHERE id = ANY($1::uuid[])'
 

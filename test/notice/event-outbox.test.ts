@@ -42,8 +42,8 @@ test('add: each event is a separate row, due at once, with nothing tried', async
   ])
   const taken = (await take()).sort((a, b) => (a.app < b.app ? 1 : -1))
   expect(taken).toMatchObject([
-    { id: all[0].id, app: 'shop', type: 'notice.sent', data: { n: 1 }, tries: 1, isLast: false },
-    { id: all[1].id, app: 'bank', type: 'captcha.locked', tries: 1, isLast: false },
+    { id: all[0].id, app: 'shop', type: 'notice.sent', data: { n: 1 }, tries: 1, isOld: false },
+    { id: all[1].id, app: 'bank', type: 'captcha.locked', tries: 1, isOld: false },
   ])
   expect(Math.abs(Date.now() - (taken[0]?.createdAt.getTime() ?? 0))).toBeLessThan(60_000)
 })
@@ -86,7 +86,7 @@ test('take: ten at once never get the same event', async () => {
   expect(new Set(taken).size).toBe(200)
 })
 
-test('take: after a day it is the last try, not before', async () => {
+test('take: an event is old after a day, not before', async () => {
   const { store, pool, take } = await openStore()
   await Promise.all([store.add(sent(1)), store.add(sent(2))])
   await pool.query(
@@ -94,7 +94,7 @@ test('take: after a day it is the last try, not before', async () => {
                                                 ELSE interval '23 h 59 m' END`,
   )
   const taken = await take()
-  expect(new Map(taken.map(({ data, isLast }) => [data.n, isLast]))).toEqual(
+  expect(new Map(taken.map(({ data, isOld }) => [data.n, isOld]))).toEqual(
     new Map([
       [1, true],
       [2, false],

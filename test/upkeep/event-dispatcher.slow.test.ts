@@ -16,7 +16,7 @@ test('a receiver that gave no answer: its events are put off without a call, the
   // The next events are not sent: they are put off until the receiver is tried again, or longer.
   await outbox.pool.query(
     `INSERT INTO event (app, type, data, tries, created_at)
-     SELECT 'silent', 'notice.sent', jsonb_build_object('n', n), CASE n WHEN 3 THEN 6 ELSE 0 END,
+     SELECT 'silent', 'notice.sent', jsonb_build_object('n', n), CASE n WHEN 3 THEN 6 WHEN 4 THEN 9 ELSE 0 END,
             now() - CASE n WHEN 4 THEN interval '25 h' ELSE interval '0' END
      FROM generate_series(2, 4) AS n`,
   )

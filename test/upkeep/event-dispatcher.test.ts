@@ -85,17 +85,17 @@ test('pauses double with each try up to an hour, under the same id and the time 
   expect(new Set(receiver.told.map(({ id }) => id)).size).toBe(3)
 })
 
-test('an event of the day before is tried once more, then given up; a younger one is not', async () => {
+test('an event of the day before with nine tries is tried once more, then given up; a younger one is not', async () => {
   const receiver = await startReceiver(({ event }) => (event.data.n === 3 ? 204 : 500))
   const outbox = await openOutbox({ pollMs })
   await Promise.all([1, 2, 3].map((n) => outbox.add(n)))
   await outbox.pool.query(
-    `UPDATE event SET created_at = now() - CASE WHEN data ->> 'n' = '2' THEN interval '23 h' ELSE interval '25 h' END`,
+    `UPDATE event SET tries = 9, created_at = now() - CASE WHEN data ->> 'n' = '2' THEN interval '23 h' ELSE interval '25 h' END`,
   )
   outbox.start([{ url: receiver.url, secret }])
   await eventually(async () => (await outbox.count()) === 1)
   expect(receiver.told).toHaveLength(3)
-  expect((await outbox.pauseOf(2))?.tries).toBe(1)
+  expect((await outbox.pauseOf(2))?.tries).toBe(10)
   expect(await outbox.told('given_up')).toBe(1)
   expect(await outbox.told('taken')).toBe(1)
   expect(await outbox.told('failed')).toBe(1)
@@ -132,6 +132,69 @@ test('a receiver that answers, whatever it says, is not left alone', async () =>
   await eventually(async () => (await outbox.told('failed')) === 1)
   await outbox.add(2)
   await eventually(async () => (await outbox.told('taken')) === 1)
+})
+
+test('a receiver that answers slowly: at most 50 of its calls are under way, others get their events meanwhile, and it gets all in the end', async () => {
+  const { promise: isReady, resolve: answer } = Promise.withResolvers<void>()
+  const slow = await startReceiver(async () => {
+    await isReady
+    return 204
+  })
+  const quick = await startReceiver()
+  const outbox = await openOutbox({ pollMs })
+  await outbox.pool.query(
+    `INSERT INTO event (app, type, data) SELECT 'slow', 'notice.sent', '{}' FROM generate_series(1, 120)`,
+  )
+  await outbox.pool.query(
+    `INSERT INTO event (app, type, data) SELECT 'quick', 'notice.sent', '{}' FROM generate_series(1, 20)`,
+  )
+  outbox.start([
+    { url: slow.url, secret, app: ['slow'] },
+    { url: quick.url, secret },
+  ])
+  await eventually(() => quick.told.length === 20)
+  // None of the slow calls has ended.
+  expect(await outbox.told('failed')).toBe(0)
+  expect(slow.told).toHaveLength(50)
+  answer()
+  await eventually(async () => (await outbox.count()) === 0)
+  expect(slow.told).toHaveLength(120)
+})
+
+test('an event that is old because no worker ran is not given up while its receiver is silent, nor after one failure', async () => {
+  const [silent, failing] = [await startReceiver(() => -1), await startReceiver(() => 500)]
+  const outbox = await openOutbox({ pollMs })
+  await outbox.pool.query(
+    `INSERT INTO event (app, type, data, created_at)
+     SELECT CASE WHEN n = 6 THEN 'failing' ELSE 'silent' END, 'notice.sent', '{}', now() - interval '25 h'
+     FROM generate_series(1, 6) AS n`,
+  )
+  outbox.start([
+    { url: silent.url, secret, app: ['silent'] },
+    { url: failing.url, secret },
+  ])
+  await eventually(async () => (await outbox.told('failed')) >= 2)
+  // Became due when the receiver was already silent.
+  await outbox.pool.query(
+    `INSERT INTO event (app, type, data, created_at) VALUES ('silent', 'notice.sent', '{"n":7}', now() - interval '25 h')`,
+  )
+  await eventually(async () => expect((await outbox.pauseOf(7))?.tries).toBe(1))
+  expect(await outbox.told('given_up')).toBe(0)
+  expect(await outbox.count()).toBe(7)
+})
+
+test('stop aborts the last call for an old event: it is not given up', async () => {
+  const receiver = await startReceiver(() => 0)
+  const outbox = await openOutbox({ pollMs })
+  const running = outbox.start([{ url: receiver.url, secret }])
+  await outbox.pool.query(
+    `INSERT INTO event (app, type, data, tries, created_at)
+     VALUES ('shop', 'notice.sent', '{}', 30, now() - interval '25 h')`,
+  )
+  await eventually(() => receiver.told.length === 1)
+  await running.stop()
+  expect(await outbox.told('given_up')).toBe(0)
+  expect(await outbox.count()).toBe(1)
 })
 
 test('a pass that fails is followed by another; stop waits for the calls under way', async () => {

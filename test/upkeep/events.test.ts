@@ -183,7 +183,9 @@ test('a receiver that is down: told again with growing pauses, and given up afte
   expect(new Set(receiver.told.map(({ id }) => id)).size).toBe(1)
   expect(receiver.told).toHaveLength(4)
 
-  await postern.database.pool.query(`UPDATE event SET created_at = created_at - interval '25 h'`)
+  await postern.database.pool.query(
+    `UPDATE event SET tries = 9, created_at = created_at - interval '25 h'`,
+  )
   await letPass(postern)
   await eventually(async () => (await left(postern)) === 0)
   const metrics = await (await fetch(`${postern.adminUrl}/metrics`)).text()

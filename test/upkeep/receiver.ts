@@ -15,7 +15,7 @@ export interface EventReceiver {
   readonly url: string
   readonly told: Told[]
   /** The status of the answer. 0: it never answers. -1: it breaks the connection. */
-  statusOf: (told: Told) => number
+  statusOf: (told: Told) => number | Promise<number>
 }
 
 /** A receiver that stores what it gets. At first it accepts everything. */
@@ -29,7 +29,7 @@ export async function startReceiver(
     const id = String(incoming.headers['webhook-id'])
     const told = { id, headers: incoming.headers, raw, event: JSON.parse(raw) }
     receiver.told.push(told)
-    const status = receiver.statusOf(told)
+    const status = await receiver.statusOf(told)
     if (status === -1) incoming.socket.destroy()
     else if (status !== 0) response.writeHead(status, { location: '/elsewhere' }).end()
   })
