@@ -65,7 +65,11 @@ async function retainOn(
   const isStopped = () => signal?.aborted ?? false
   const partitions = createPartitions(client, signal)
   const spans = spansToMake(nowMs)
-  const pass: Pass = { query: gently, nowMs }
+  const pass: Pass = {
+    query: <Row extends QueryResultRow>(text: string | QueryConfig, values?: unknown[]) =>
+      gently(() => client.query<Row>(text, values)),
+    nowMs,
+  }
 
   await alone('checks left over', () => partitions.dropLeftOverChecks(spans))
   for (const span of spans) await alone(`partition ${span.name}`, () => partitions.make(span))
@@ -78,15 +82,12 @@ async function retainOn(
   await alone('operations', () => deleteOldOperations(pass, policy.rowsMs))
   await alone('recipients', () => eraseRecipients(pass, policy.recipientMs))
   await alone('idempotency keys', async () => {
-    while (!isStopped() && (await removeOldKeys()) > 0);
+    while (!isStopped() && (await gently(removeOldKeys)) > 0);
   })
 
-  async function gently<Row extends QueryResultRow>(
-    text: string | QueryConfig,
-    values?: unknown[],
-  ) {
+  async function gently<Result>(run: () => Promise<Result>): Promise<Result> {
     const startMs = performance.now()
-    const result = await client.query<Row>(text, values)
+    const result = await run()
     await sleep(performance.now() - startMs, undefined, signal && { signal })
     return result
   }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { idFloor, newId } from '../../src/base/ids.ts'
 import { removeOldKeys } from '../../src/notice/idempotency.ts'
@@ -361,6 +362,22 @@ describe('what erasing costs', () => {
 })
 
 describe('Idempotency-Keys', () => {
+  test('half of the time is left to sends', async () => {
+    const { url } = await table()
+    const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
+    releaseLater(() => database.close())
+    const times: number[] = []
+    const removeOldKeys = async () => {
+      times.push(performance.now())
+      await sleep(50)
+      times.push(performance.now())
+      return times.length < 6 ? 1 : 0
+    }
+    await retain({ database, policy, removeOldKeys, log: { backgroundFailed: vi.fn() } })
+    const [, end1 = 0, start2 = 0, end2 = 0, start3 = 0] = times
+    expect(Math.min(start2 - end1, start3 - end2)).toBeGreaterThan(45)
+  })
+
   test('past their day they are removed, however many; the others stay', async () => {
     const { run, pool, failures } = await table()
     await pool.query(
