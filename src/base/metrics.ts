@@ -270,7 +270,11 @@ export function createMetrics(options: {
       channel: channels,
       state: jobStates,
     }),
-    scheduled: measured('postern_scheduled_notices', 'Notices that wait for their sendAt.', {}),
+    scheduled: measured(
+      'postern_scheduled_notices',
+      'Notices that wait for their sendAt, up to 100,000.',
+      {},
+    ),
     oldestPendingSeconds: measured(
       'postern_oldest_pending_seconds',
       'Age of the oldest notice that has not reached a final state, by kind.',

@@ -1,55 +1,67 @@
-/** Questions about all open notices: how many wait, for how long, and which ones have no job. */
+/**
+ * Questions about all open notices: how many wait, for how long, and which ones have no job.
+ *
+ * Open notices can be millions: a campaign, or a provider that is away. So no statement reads more rows than its limit, and
+ * each reads one kind by the index, because bulk must not hide codes.
+ */
 import type { Channel } from '../base/channel.ts'
 import type { Database } from '../storage/database.ts'
 import { attemptsWithLostOne } from './claim.ts'
 
+type Kind = 'captcha' | 'notice'
+
 export function createOverdue(database: Database) {
   return {
     /**
-     * Takes up to `limit` open notices that are overdue by `graceMs`, because no job or worker has them. The same step
-     * makes them `pending` and due again in `againInMs`, so several callers never take the same notice.
+     * Takes up to `limit` open notices of a kind that are overdue by `graceMs`, because no job or worker has them. The
+     * same step makes them `pending` and due again in `againInMs`, so several callers never take the same notice.
      */
-    takeOverdue(limit: number, graceMs: number, againInMs: number) {
-      return database.query<{ id: string; channel: Channel; kind: 'captcha' | 'notice' }>(
+    takeOverdue(kind: Kind, limit: number, graceMs: number, againInMs: number) {
+      return database.query<{ id: string; channel: Channel; kind: Kind }>(
         'notice-overdue',
         overdueSql,
-        [limit, graceMs, againInMs],
+        [kind, limit, graceMs, againInMs],
       )
     },
 
-    /** The number of notices that wait for their `sendAt`. */
+    /** The number of notices that wait for their `sendAt`, but at most 100,000. */
     async scheduledCount(): Promise<number> {
       const [row] = await database.query<{ count: number }>('notice-scheduled', scheduledSql, [])
       return row?.count ?? 0
     },
 
-    /** Age in seconds of the oldest open notice of each kind, 0 without one. */
+    /**
+     * Age in seconds of the oldest open notice of each kind, 0 without one. With more than 20,000 open notices of the kind,
+     * the oldest of those that are due first.
+     */
     oldestOpenSeconds() {
-      return database.query<{ kind: 'captcha' | 'notice'; value: number }>(
-        'notice-oldest',
-        oldestSql,
-        [],
-      )
+      return database.query<{ kind: Kind; value: number }>('notice-oldest', oldestSql, [])
     },
   }
 }
 
+// The update has an array of ids and their range, as in claim.ts. A plan for a small table may join by reading all of it.
 const overdueSql = `
+  WITH overdue AS (
+    SELECT id FROM notice WHERE kind = $1 AND due_at < now() - $3 * interval '1 millisecond'
+    ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED)
   UPDATE notice n
   SET state = 'pending',
-      due_at = now() + $3 * interval '1 millisecond',
+      due_at = now() + $4 * interval '1 millisecond',
       attempts = ${attemptsWithLostOne}
-  WHERE n.id IN (
-    SELECT id FROM notice WHERE due_at < now() - $2 * interval '1 millisecond'
-    ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
+  WHERE n.id = ANY (ARRAY(SELECT id FROM overdue))
+    AND n.id >= (SELECT id FROM overdue ORDER BY id LIMIT 1)
+    AND n.id <= (SELECT id FROM overdue ORDER BY id DESC LIMIT 1)
   RETURNING n.id, n.channel, n.kind`
 
-const oldestSql = `
-  SELECT kind,
-         greatest(0, extract(epoch FROM now() - min(coalesce(send_at, created_at))))::float8 AS value
-  FROM (VALUES ('captcha'), ('notice')) AS kinds (kind)
-  LEFT JOIN (SELECT kind, send_at, created_at FROM notice WHERE due_at IS NOT NULL) AS open USING (kind)
-  GROUP BY kind`
+const oldestOf = (kind: Kind) => `
+  SELECT '${kind}' AS kind,
+         coalesce(greatest(0, extract(epoch FROM now() - min(coalesce(send_at, created_at)))), 0)::float8 AS value
+  FROM (SELECT send_at, created_at FROM notice WHERE kind = '${kind}' AND due_at IS NOT NULL
+        ORDER BY due_at LIMIT 20000) AS due_first`
+
+const oldestSql = `${oldestOf('captcha')} UNION ALL ${oldestOf('notice')}`
 
 const scheduledSql = `
-  SELECT count(*)::float8 AS count FROM notice WHERE due_at > now() AND send_at > now()`
+  SELECT count(*)::float8 AS count
+  FROM (SELECT FROM notice WHERE kind = 'notice' AND due_at > now() AND send_at > now() LIMIT 100000) AS scheduled`

@@ -115,8 +115,12 @@ export function openDatabase(
   }
 }
 
-/** A plan that was made while a partition was empty would read all of it later. So no plan may read a whole table. */
-const plansOnceSql = 'SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off'
+/**
+ * A plan that was made while a partition was empty would read all of it later. So no plan may read a whole table, or sort
+ * all open notices because it found them without their order.
+ */
+const plansOnceSql =
+  'SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off'
 
 type NameOf = NonNullable<ConstructorParameters<typeof PrismaPg>[1]>['statementNameGenerator']
 

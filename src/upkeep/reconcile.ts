@@ -18,6 +18,7 @@ const defaultEveryMs = 4_000
 const graceMs = 5_000
 /** A requeued notice is due again after this time. Jobs usually wait less, so a busy queue causes no repeated work. */
 const againInMs = 15_000
+/** The most notices of one kind. */
 const perPass = 1_000
 
 export interface ReconcilerDeps {
@@ -42,28 +43,25 @@ export function startReconciler(deps: ReconcilerDeps): Repetition {
     return everyMs
   }
 
-  async function requeue(): Promise<void> {
-    const overdue = await takeOverdue()
-    if (overdue.length === 0) return
-    await Promise.all(overdue.map((notice) => producer.add({ ...notice, isOverdue: true })))
-    metrics.reconciled.inc(overdue.length)
-    log.reconciled(overdue.length)
-  }
-
   /**
+   * Codes first, because they expire soon and bulk can be millions.
+   *
    * After an outage, every claim looks lost, although its worker may be about to write the outcome. A message sent during
-   * the outage would be sent again. So workers get time until the next pass.
+   * the outage would be sent again. So workers get time until the next pass: this one takes no notice.
    */
-  async function takeOverdue() {
-    try {
-      if (wasAway) await store.oldestOpenSeconds()
-      const overdue = wasAway ? [] : await store.takeOverdue(perPass, graceMs, againInMs)
-      wasAway = false
-      return overdue
-    } catch (error) {
-      wasAway = true
-      throw error
+  async function requeue(): Promise<void> {
+    const limit = wasAway ? 0 : perPass
+    for (const kind of ['captcha', 'notice'] as const) {
+      const overdue = await store.takeOverdue(kind, limit, graceMs, againInMs).catch((error) => {
+        wasAway = true
+        throw error
+      })
+      if (overdue.length === 0) continue
+      await Promise.all(overdue.map((notice) => producer.add({ ...notice, isOverdue: true })))
+      metrics.reconciled.inc(overdue.length)
+      log.reconciled(overdue.length)
     }
+    wasAway = false
   }
 
   return repeat(reconcile, Math.min(everyMs, 1_000))

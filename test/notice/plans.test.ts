@@ -16,7 +16,8 @@ const id = newId()
 
 /** The plan of a statement that the connection of `database` has prepared. */
 async function planOf(name: string, ...values: string[]): Promise<string> {
-  const { rows } = await database.pool.query(`EXPLAIN EXECUTE "${name}" (${values.join(', ')})`)
+  const given = values.length > 0 ? `(${values.join(', ')})` : ''
+  const { rows } = await database.pool.query(`EXPLAIN EXECUTE "${name}" ${given}`)
   return rows.map((row) => row['QUERY PLAN']).join('\n')
 }
 const ids = `ARRAY['${id}']::uuid[]`
@@ -39,7 +40,9 @@ beforeAll(async () => {
   const claim = open && (await store.claim(open))
   const outcome = { id, claims: claim?.claims ?? 0, state: 'sent', attempts: [] } as const
   expect(await store.record(outcome)).toBe(true)
-  await store.takeOverdue(10, 1_000, 1_000)
+  await store.takeOverdue('captcha', 10, 1_000, 1_000)
+  await store.oldestOpenSeconds()
+  await store.scheduledCount()
 })
 
 test('each is planned once for a connection, without its values', async () => {
@@ -47,7 +50,7 @@ test('each is planned once for a connection, without its values', async () => {
     `SELECT name, custom_plans AS "custom" FROM pg_prepared_statements WHERE name LIKE 'notice-%' ORDER BY 1`,
   )
   expect(rows).toEqual(
-    ['claim', 'create', 'open', 'overdue', 'record'].map((name) => ({
+    ['claim', 'create', 'oldest', 'open', 'overdue', 'record', 'scheduled'].map((name) => ({
       name: `notice-${name}`,
       custom: '0',
     })),
@@ -67,8 +70,19 @@ test.each([
     expect(plan).not.toMatch(/Seq Scan on notice/)
   },
 )
+test.each(['notice-oldest', 'notice-scheduled'])(
+  '%s reads a limited number of open notices, each of its kind',
+  async (name) => {
+    const plan = await planOf(name)
+    expect(plan).toMatch(/Limit/)
+    expect(plan).toMatch(/Index Cond: \(+kind = '(captcha|notice)'/)
+    expect(plan).not.toMatch(/Seq Scan on notice/)
+  },
+)
 test('the search for overdue notices reads no whole partition', async () => {
-  const plan = await planOf('notice-overdue', '10', '1000', '1000')
-  expect(plan).toMatch(/Index Scan using notice_default_due_at_idx/)
-  expect(plan).not.toMatch(/Seq Scan on notice/)
+  const plan = await planOf('notice-overdue', `'captcha'`, '10', '1000', '1000')
+  expect(plan).toMatch(/Index Scan using notice_default_kind_due_at_idx/)
+  expect(plan).not.toMatch(/Seq Scan on notice|Join/)
+  // By a condition on the id, and not all of them.
+  expect(plan).toMatch(/Index Scan using notice_default_pkey.*\n +Index Cond: \(\(id = ANY/)
 })

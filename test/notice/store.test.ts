@@ -298,7 +298,7 @@ describe('record', () => {
     const id = await created()
     await claimOf(id)
     await letPass(id, claimMs + 5_100)
-    await store.takeOverdue(1_000, 5_000, 15_000)
+    await store.takeOverdue('captcha', 1_000, 5_000, 15_000)
     expect(await rowOf(id)).toMatchObject({ state: 'pending', attempts: [{ outcome: 'unknown' }] })
     const accepted = { ...attempt, outcome: 'accepted' } as const
     expect(await store.record({ id, claims: 1, state: 'sent', attempts: [accepted] })).toBe(true)
@@ -381,7 +381,9 @@ describe('takeOverdue', () => {
     const copies = [store, openStore(), openStore(), openStore()]
     const taken: string[] = []
     for (;;) {
-      const rounds = await Promise.all(copies.map((copy) => copy.takeOverdue(37, 5_000, 15_000)))
+      const rounds = await Promise.all(
+        copies.map((copy) => copy.takeOverdue('captcha', 37, 5_000, 15_000)),
+      )
       const found = rounds.flat().map(({ id }) => id)
       if (found.length === 0) break
       taken.push(...found)
@@ -406,8 +408,11 @@ describe('takeOverdue', () => {
     await letPass(abandonedClaim, claimMs + 5_100)
     // On a busy machine, notices of earlier tests become overdue meanwhile.
     const own = [fresh, late, abandonedClaim, held, finished]
+    const takeOf = (kind: 'captcha' | 'notice') => store.takeOverdue(kind, 1_000, 5_000, 15_000)
     const takeOverdue = async () =>
-      (await store.takeOverdue(1_000, 5_000, 15_000)).filter(({ id }) => own.includes(id))
+      [...(await takeOf('captcha')), ...(await takeOf('notice'))].filter(({ id }) =>
+        own.includes(id),
+      )
     expect((await takeOverdue()).sort((a, b) => (a.id < b.id ? -1 : 1))).toEqual(
       [
         { id: late, channel: 'email', kind: 'notice' },

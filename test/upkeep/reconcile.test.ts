@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
+import type { Pool } from 'pg'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import type { SendJob } from '../../src/notice/job.ts'
-import { createNoticeStore } from '../../src/notice/store.ts'
+import { createNoticeStore, type NoticeStore } from '../../src/notice/store.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { startReconciler } from '../../src/upkeep/reconcile.ts'
 import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
@@ -30,9 +31,9 @@ async function standingStill(sweepReceipts = async () => {}) {
     const reconciler = startReconciler({
       store: {
         ...store,
-        takeOverdue: async (...limits: [number, number, number]) => {
+        takeOverdue: async (...limits: Parameters<typeof store.takeOverdue>) => {
           const taken = await store.takeOverdue(...limits)
-          passes += 1
+          if (limits[0] === 'notice' && limits[1] > 0) passes += 1
           return taken
         },
       },
@@ -62,6 +63,35 @@ async function standingStill(sweepReceipts = async () => {}) {
   return { look, due, queued }
 }
 
+/** A reconciler over the table of a database, with some calls of its store replaced. */
+function startOver(url: string, replaced: Partial<NoticeStore> = {}) {
+  const database = openDatabase(url, { maxConnections: 2, onError: () => {} })
+  releaseLater(() => database.close())
+  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const queued: string[] = []
+  const reconciler = startReconciler({
+    store: { ...store, ...replaced },
+    producer: { add: async ({ id }: SendJob) => void queued.push(id) } as never,
+    sweepReceipts: async () => {},
+    metrics: createMetrics({ process: 'worker' }),
+    log,
+    everyMs,
+  })
+  releaseLater(() => reconciler.stop())
+  return { queued }
+}
+
+async function insertOverdue(pool: Pool, count: number, kind = 'notice', seconds = 60) {
+  const ids = Array.from({ length: count }, () => newId())
+  await pool.query(
+    `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, due_at, created_at, expires_at)
+     SELECT id, 'default', $2, 'sms', '', 'welcome', 'en', now() - $3 * interval '1 s', now(), now() + interval '1 day'
+     FROM unnest($1::uuid[]) AS id`,
+    [ids, kind, seconds],
+  )
+  return ids as [string, ...string[]]
+}
+
 test('a notice that has been due for less than 5 s is left to the job that carries it', async () => {
   const { look, due, queued } = await standingStill()
   await due(4_999)
@@ -80,6 +110,26 @@ test('early receipts that cannot be looked at: notices are put back on the queue
   const overdue = await due(60_000)
   await look(2)
   expect(queued).toEqual([overdue])
+})
+
+test('the age of the oldest notice cannot be read: notices are put back on the queue all the same', async () => {
+  const { url, pool } = await testDatabase()
+  const { queued } = startOver(url, {
+    oldestOpenSeconds: async () => {
+      throw new Error('too many open notices')
+    },
+  })
+  const [id] = await insertOverdue(pool, 1)
+  await eventually(() => queued.includes(id))
+})
+
+test('more bulk is overdue than a pass takes: a code is queued first, although the bulk has waited longer', async () => {
+  const { url, pool } = await testDatabase()
+  await insertOverdue(pool, 3_000)
+  const [code] = await insertOverdue(pool, 1, 'captcha', 6)
+  const { queued } = startOver(url)
+  await eventually(() => queued.length > 0)
+  expect(queued[0]).toBe(code)
 })
 
 test('four reconcilers: each overdue notice is queued exactly once, however often they look (I11)', async () => {
@@ -138,16 +188,11 @@ describe('after PostgreSQL was away every claim looks lost, and those who hold t
     const metrics = createMetrics({ process: 'worker' })
     vi.useFakeTimers()
     const table = { isAway: false, takes: 0 }
-    const ask = async () => {
-      if (table.isAway) throw new Error('away')
-      return 0
-    }
     const reconciler = startReconciler({
       store: {
-        oldestOpenSeconds: ask,
-        async takeOverdue() {
-          await ask()
-          table.takes++
+        async takeOverdue(kind: string, limit: number) {
+          if (table.isAway) throw new Error('away')
+          if (kind === 'captcha' && limit > 0) table.takes++
           return []
         },
       } as never,
