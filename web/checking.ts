@@ -11,16 +11,15 @@ export function createChecking(parts: Parts & { onPassed: () => void; passExpire
   let passTimer: ReturnType<typeof setTimeout> | undefined
 
   return {
-    typed,
+    codeTyped,
     check,
     readMessage,
 
     /** `text` may contain the code anywhere. */
-    pasted(text: string): void {
-      const { sent } = state
-      if (!sent || !canType(state, sent.to)) return
-      const { codeLength: n } = sent
-      if (codeIn(text, n) !== undefined) typed(text)
+    textPasted(text: string): void {
+      if (!canType(state)) return
+      const { codeLength: n } = state.sent
+      if (codeIn(text, n) !== undefined) codeTyped(text)
       else change({ message: { name: 'noCode', values: { n }, tone: 'wrong' } })
     },
 
@@ -32,18 +31,19 @@ export function createChecking(parts: Parts & { onPassed: () => void; passExpire
   }
 
   /** Ignores text that is not a code or the first digits of one. */
-  function typed(written: string): void {
-    const { sent, message } = state
-    const code = sent && canType(state, sent.to) ? codeIn(written, sent.codeLength) : undefined
+  function codeTyped(written: string): void {
+    const { message } = state
+    const code = canType(state) ? codeIn(written, state.sent.codeLength) : undefined
     const isOver = message?.tone === 'wrong' && (code || message.name === 'noCode')
-    if (code === undefined) screen.draw()
+    if (code === undefined) screen.redraw()
     else change({ code, wrong: '', ...(isOver ? { message: undefined } : {}) })
     if (code) void check()
   }
 
   async function check(): Promise<void> {
+    if (!canType(state)) return
     const { sent, channel, code } = state
-    if (!sent || code.length !== sent.codeLength || !canType(state, sent.to)) return
+    if (code.length !== sent.codeLength) return
     const { id, to } = sent
     const { scene } = settings
     const result = await work.run('check', (challenge) =>
@@ -74,7 +74,7 @@ export function createChecking(parts: Parts & { onPassed: () => void; passExpire
     messageReader = new AbortController()
     const { signal } = messageReader
     const code = await readCodeFromMessage(signal)
-    if (code && !signal.aborted) typed(code)
+    if (code && !signal.aborted) codeTyped(code)
   }
 }
 

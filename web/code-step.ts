@@ -28,11 +28,11 @@ export function createCodeStep(parent: Element, prefix: string) {
         maxlength: String(shown.codeLength),
         'aria-invalid': String(shown.wrong === 'code'),
       })
-      code.readOnly = !shown.canType
+      code.readOnly = !shown.mayType
       if (code.value !== shown.code) code.value = shown.code
       set(label, shown.codeLabel)
       isPassed = shown.isPassed
-      isOpen = shown.canType || shown.isBusy
+      isOpen = shown.mayType || shown.isBusy
       digits.classList.toggle('postern-closed', !isOpen && !isPassed)
       drawPlaces(shown.codeLength)
     },

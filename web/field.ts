@@ -34,7 +34,7 @@ export function createField(
   const work = createWork(view, screen, tell)
   const refused = createRefused({ settings, screen, memory, tell })
   const parts = { settings, view, screen, memory, work, tell, refused }
-  const { state, change, complain, draw } = screen
+  const { state, change, complain, redraw, follow } = screen
 
   const checking = createChecking({
     ...parts,
@@ -57,11 +57,13 @@ export function createField(
     maySubmit: () => !settings.isRequired || state.isPassed,
     held() {
       if (state.busyWith) return
-      complain('required', state.step)
-      if (state.step === 'code') view.code.focus()
+      complain('required', state.sent ? 'code' : 'address')
+      if (state.sent) view.code.focus()
     },
-    keyboardMoved: () => state.message?.tone === 'wrong' && view.hasFocus() && view.keepInSight(),
+    keyboardMoved: () =>
+      state.message?.tone === 'wrong' && host.matches(':focus-within') && view.keepInSight(),
     online: () => state.message?.name === 'offline' && change({ message: undefined }),
+    pageTyped: follow,
     // The pass is already used, so the field starts again.
     shownAgain: () => state.isPassed && moves.reset(),
   })
@@ -71,7 +73,7 @@ export function createField(
     begin: moves.begin,
     reset: moves.reset,
     answer: work.answer,
-    draw,
+    redraw,
     pass: view.pass,
     remove(): void {
       moves.stop()
@@ -94,21 +96,21 @@ function watchButtons(
 
 function watchCode(
   { code }: View,
-  on: { check(): void; typed(written: string): void; pasted(text: string): void },
+  on: { check(): void; codeTyped(written: string): void; textPasted(text: string): void },
 ): void {
   code.addEventListener('keydown', (event) => onEnter(event, on.check))
-  code.addEventListener('input', () => on.typed(code.value))
+  code.addEventListener('input', () => on.codeTyped(code.value))
   // A keyboard may insert a whole text, which `maxlength` would cut.
   code.addEventListener('beforeinput', (event) => {
     const { data } = event
     if (!data || data.length <= code.maxLength) return
     event.preventDefault()
-    on.pasted(data)
+    on.textPasted(data)
   })
   // `maxlength` would cut "Your code: 12 34" before its digits.
   const paste = (event: Event, data: DataTransfer | null) => {
     event.preventDefault()
-    on.pasted(data?.getData('text') ?? '')
+    on.textPasted(data?.getData('text') ?? '')
   }
   code.addEventListener('paste', (event) => paste(event, event.clipboardData))
   code.addEventListener('drop', (event) => paste(event, event.dataTransfer))

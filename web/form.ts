@@ -8,6 +8,8 @@ export function watchForm(
     held(): void
     keyboardMoved(): void
     online(): void
+    /** Called when any input of the page changes. */
+    pageTyped(): void
     /** Called when the browser shows the page again from its history. */
     shownAgain(): void
   },
@@ -22,6 +24,7 @@ export function watchForm(
   host.addEventListener('invalid', foundInvalid, { signal })
   visualViewport?.addEventListener('resize', on.keyboardMoved, { signal })
   addEventListener('online', on.online, { signal })
+  addEventListener('input', on.pageTyped, { signal })
   addEventListener('pageshow', ({ persisted }) => persisted && on.shownAgain(), { signal })
   return { stop: () => watching.abort(), submit: () => form?.requestSubmit() }
 

@@ -1,7 +1,7 @@
 /** Steps of a person in a field: to its beginning, to the other channel, to another address. */
 import type { Channel } from './client.ts'
 import type { Parts } from './parts.ts'
-import { canLeave, emptyState, sentMessage } from './state.ts'
+import { addressStep, canLeave, emptyState, sentMessage } from './state.ts'
 
 export function createMoves({
   settings,
@@ -11,29 +11,28 @@ export function createMoves({
   work,
   checking,
 }: Parts & { checking: { stop(): void } }) {
-  const { state, change, draw } = screen
+  const { state, change, follow } = screen
 
   return { begin, reset, stop, switchChannel, changeAddress }
 
   /** Begins with the state saved before a reload, or with an empty field. */
   function begin(): void {
     stop()
-    const { channels, given } = settings
-    const first = given && channels.includes(given.channel) ? given.channel : (channels[0] ?? 'sms')
+    const { channels } = settings
     const saved = memory.recall()
     view.carry('', '', '')
-    Object.assign(state, emptyState(first))
+    Object.assign(state, emptyState(channels[0] ?? 'sms'))
     if (saved && channels.includes(saved.channel)) {
       const { channel, sent } = saved
       const message = sent && sentMessage(channel, sent.codeLength, false)
-      Object.assign(state, saved, { step: sent ? 'code' : 'address', message })
+      Object.assign(state, saved, { message })
       if (sent && !view.address.value) view.address.value = sent.to
     }
+    follow()
     if (!settings.key || !settings.src || channels.length === 0) {
       console.error('<postern-code> needs the attributes key, src and channels')
-      state.message = { name: 'setup', tone: 'wrong' }
+      change({ message: { name: 'setup', tone: 'wrong' } })
     }
-    draw()
   }
 
   function reset(): void {
@@ -51,22 +50,24 @@ export function createMoves({
     const other = settings.channels.find((channel) => channel !== state.channel)
     if (!other || !canLeave(state)) return
     view.address.value = ''
+    state.isSwitched = settings.given?.channel !== other
     goToAddress(other)
+    view.entry().focus()
   }
 
   function changeAddress(): void {
     if (!canLeave(state)) return
+    const input = screen.givenNow()?.input ?? view.address
     goToAddress(state.channel)
-    view.address.select()
+    input.focus()
+    input.select()
   }
 
   function goToAddress(channel: Channel): void {
     work.stop()
     checking.stop()
     view.challenge.replaceChildren()
-    const { country, waits, locks } = state
-    change({ ...emptyState(channel), country, waits, locks })
+    change(addressStep(state, channel))
     memory.save()
-    view.entry().focus()
   }
 }

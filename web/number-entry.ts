@@ -13,9 +13,10 @@ export function watchNumber({ address, country }: View, screen: Screen): void {
   })
   address.addEventListener('change', () => {
     group()
-    screen.draw()
+    screen.redraw()
   })
-  country.addEventListener('change', () => {
+  // Before the event reaches the page, where the field is drawn again.
+  country.addEventListener('input', () => {
     // The chosen country replaces the country of the number.
     address.value = withoutCallingCode(address.value)
     state.country = country.value

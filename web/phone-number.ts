@@ -55,8 +55,7 @@ export function toE164(written: string, country: string): string {
   const text = asciiDigits(written).trim().replace('(0)', '')
   if (!isNumberLike(text)) return text
   const digits = digitsIn(text)
-  if (text.startsWith('+')) return `+${digits}`
-  if (text.startsWith('00')) return `+${digits.slice(2)}`
+  if (isInternational(text)) return `+${digits.replace(/^00/, '')}`
   const code = callingCodeOf(country)
   if (!code || digits === '') return text
   return `+${code}${withoutOwnCode(digits, code).replace(trunkPrefixOf(code), '')}`

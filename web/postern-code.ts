@@ -37,7 +37,7 @@ export class PosternCode extends Base {
 
   attributeChangedCallback(name: string, before: string | null, after: string | null): void {
     if (before === after) return
-    if (name === 'lang' || name === 'required') this.#field?.draw()
+    if (name === 'lang' || name === 'required') this.#field?.redraw()
     else this.#field?.begin()
   }
 
@@ -47,7 +47,7 @@ export class PosternCode extends Base {
   }
   set texts(texts: Partial<Texts>) {
     this.#texts = texts
-    this.#field?.draw()
+    this.#field?.redraw()
   }
 
   /** The value that the form sends as `postern-pass`; empty until a code has passed. */

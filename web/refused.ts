@@ -17,9 +17,9 @@ export function createRefused(parts: Omit<Parts, 'refused' | 'view' | 'work'>): 
     // A code that was perhaps not compared stays in the input, to be sent again.
     if (during === 'check' && !isUnanswered(problem)) change({ code: '' })
     if (isGone && sent) change({ sent: { ...sent, expiresAtMs: 0 } })
-    if (waitMs !== undefined) memory.hold('waits', waitMs)
-    if (lockMs !== undefined) memory.hold('locks', lockMs)
-    if (about === 'address') change({ step: 'address', sent: undefined })
+    if (waitMs) memory.hold('waits', to, waitMs)
+    if (lockMs) memory.hold('locks', to, lockMs)
+    if (about === 'address') change({ sent: undefined })
     memory.save()
     complain(name, about, values)
     tell('refused', { during, problem, channel })

@@ -19,34 +19,27 @@ export type Held = Partial<Record<Channel, { to: string; untilMs: number }>>
 
 export interface Saved {
   channel: Channel
+  isSwitched?: boolean | undefined
   sent?: SentCode | undefined
   waits: Held
   locks: Held
 }
 
-export function createSavedCode(name: string) {
-  return {
-    /** Leaves out an expired code. */
-    read(): Saved | undefined {
-      try {
-        const {
-          channel,
-          sent,
-          waits = {},
-          locks = {},
-        } = JSON.parse(sessionStorage.getItem(name) ?? '') as Saved
-        const isOver = sent && sent.expiresAtMs <= Date.now()
-        return { channel, sent: isOver ? undefined : sent, waits, locks }
-      } catch {
-        // Nothing is stored, or the browser forbids storage. Then the field is empty after a reload.
-        return undefined
-      }
-    },
-    write(saved: Saved | undefined): void {
-      try {
-        if (saved) sessionStorage.setItem(name, JSON.stringify(saved))
-        else sessionStorage.removeItem(name)
-      } catch {}
-    },
+/** Leaves out an expired code. */
+export function readSaved(name: string): Saved | undefined {
+  try {
+    const saved = JSON.parse(sessionStorage.getItem(name) ?? '') as Saved
+    const isOver = saved.sent && saved.sent.expiresAtMs <= Date.now()
+    return isOver ? { ...saved, sent: undefined } : saved
+  } catch {
+    // Nothing is stored, or the browser forbids storage. Then the field is empty after a reload.
+    return undefined
   }
+}
+
+export function writeSaved(name: string, saved?: Saved): void {
+  try {
+    if (saved) sessionStorage.setItem(name, JSON.stringify(saved))
+    else sessionStorage.removeItem(name)
+  } catch {}
 }

@@ -2,12 +2,11 @@
 import { toE164 } from './phone-number.ts'
 import type { Given, Settings } from './settings.ts'
 import { shownOf } from './shown.ts'
-import { changedByTime, emptyState, isAlive, type State, waitMsOf } from './state.ts'
+import { addressStep, changedByTime, emptyState, isAlive, type State, waitMsOf } from './state.ts'
 import type { TextName, TextOf, Values } from './texts.ts'
 import type { View } from './view.ts'
 
 const tickMs = 250
-const saying = { send: 'sending', check: 'checking' } as const
 
 export type Screen = ReturnType<typeof createScreen>
 
@@ -15,7 +14,18 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
   const state = emptyState('sms')
   let timer: ReturnType<typeof setInterval> | undefined
 
-  return { state, countryNow, addressOf, change, begin, say, complain, draw, stop }
+  return {
+    state,
+    countryNow,
+    givenNow,
+    addressOf,
+    change,
+    say,
+    complain,
+    redraw,
+    follow,
+    stop,
+  }
 
   /** The country of a number without calling code; empty if it is not known. */
   function countryNow(): string {
@@ -24,25 +34,24 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
 
   /** The address that gets the code. A number is in E.164 if its country is known. */
   function addressOf(): string {
-    if (state.step === 'code' && state.sent) return state.sent.to
+    return state.sent?.to ?? writtenNow()
+  }
+
+  function writtenNow(): string {
     const written = givenNow()?.to ?? view.address.value.trim()
     return state.channel === 'sms' ? toE164(written, countryNow()) : written
   }
 
+  /** The address of the page, unless the person chose the other channel. */
   function givenNow(): Given | undefined {
-    const { given } = settings
-    return given?.channel === state.channel ? given : undefined
+    const { given, channels } = settings
+    const used = state.isSwitched ? [state.channel] : channels
+    return given && used.includes(given.channel) ? given : undefined
   }
 
   function change(changes: Partial<State>): void {
     Object.assign(state, changes)
-    draw()
-  }
-
-  /** Sets the request that is now under way. */
-  function begin(busyWith: 'send' | 'check'): void {
-    change({ busyWith })
-    say(saying[busyWith])
+    redraw()
   }
 
   /** Shows a message about the request under way. */
@@ -59,12 +68,23 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
     view.keepInSight()
   }
 
-  function draw(): void {
+  /** Draws the address step if the page gives another address than before. An emptied input keeps the code. */
+  function follow(): void {
+    const { busyWith, isPassed, channel, sent } = state
+    const given = givenNow()
+    const isOther = sent ? given?.to && writtenNow() !== sent.to : given?.channel !== channel
+    if (given && isOther && !busyWith && !isPassed) {
+      Object.assign(state, addressStep(state, given.channel))
+    }
+    redraw()
+  }
+
+  function redraw(): void {
     const [to, given, written] = [addressOf(), givenNow(), view.address.value]
     Object.assign(state, changedByTime(state, to))
     view.render(shownOf(state, { settings, given, to, written, text }))
     const canChange = !state.isPassed && (waitMsOf(state, to) > 0 || isAlive(state))
-    if (canChange) timer ??= setInterval(draw, tickMs)
+    if (canChange) timer ??= setInterval(follow, tickMs)
     else stop()
   }
 

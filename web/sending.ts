@@ -21,6 +21,7 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
   let unanswered: Asked | undefined
 
   return async function send(): Promise<void> {
+    screen.follow()
     const { channel, busyWith, isPassed } = state
     const to = addressOf()
     if (busyWith || isPassed || waitMsOf(state, to) > 0) return
@@ -45,16 +46,15 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
     const expiresAtMs = isOpenInTime ? endsAtMs : 0
     const isAgain = state.sent?.to === to
     change({
-      step: 'code',
       busyWith: undefined,
       code: '',
       sent: { id, to, shownTo, codeLength, expiresAtMs },
       message: sentMessage(channel, codeLength, isAgain),
       wrong: '',
     })
-    memory.hold('waits', Date.parse(resendAt) + aheadMs - Date.now())
+    memory.hold('waits', to, Date.parse(resendAt) + aheadMs - Date.now())
     if (lockedForMs > 0) {
-      memory.hold('locks', lockedForMs)
+      memory.hold('locks', to, lockedForMs)
       change({ message: { name: isOpenInTime ? 'sentLocked' : 'locked', tone: 'wrong' } })
     }
     view.code.focus()

@@ -27,6 +27,7 @@ export const settingNames = [
 
 export function settingsOf(element: HTMLElement) {
   const attribute = (name: string) => element.getAttribute(name) ?? ''
+  const list = (text: string) => text.split(/[\s,]+/)
   return {
     get src() {
       return attribute('src')
@@ -39,15 +40,13 @@ export function settingsOf(element: HTMLElement) {
       return attribute('scene') || 'default'
     },
     get channels(): Channel[] {
-      const named = (attribute('channels') || 'sms,email').split(/[\s,]+/)
-      return named.filter((name) => name === 'sms' || name === 'email')
+      return list(attribute('channels') || 'sms,email').filter(
+        (name) => name === 'sms' || name === 'email',
+      )
     },
     /** Countries (ISO 3166) that a person can choose from. */
     get countries(): string[] {
-      const named = attribute('countries')
-        .toUpperCase()
-        .split(/[\s,]+/)
-      return [...new Set(named)].filter(callingCodeOf)
+      return [...new Set(list(attribute('countries').toUpperCase()))].filter(callingCodeOf)
     },
     /** The country of numbers without calling code, until the person chooses one; empty if not known. */
     get country(): string {

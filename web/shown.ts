@@ -30,7 +30,7 @@ export interface Shown {
   /** The input with the mistake. */
   wrong: 'address' | 'code' | ''
   canSend: boolean
-  canType: boolean
+  mayType: boolean
   canLeave: boolean
   isBusy: boolean
   isPassed: boolean
@@ -59,8 +59,9 @@ export interface Around {
 }
 
 export function shownOf(state: State, around: Around): Shown {
-  const { channel, step, busyWith, isPassed, sent, code, message, wrong } = state
+  const { channel, busyWith, isPassed, sent, message } = state
   const { settings, given, to, text } = around
+  const step = sent ? 'code' : 'address'
   const waitMs = waitMsOf(state, to)
   const lockMs = lockMsOf(state, to)
   const time = timeLeft(waitMs)
@@ -72,8 +73,8 @@ export function shownOf(state: State, around: Around): Shown {
   const sentence = told ? text(told.name, { at, ...told.values }) : ''
   const note = noteFor(state, told?.name, waitMs)
   return {
+    ...state,
     step,
-    channel,
     given:
       given &&
       (given.input
@@ -84,20 +85,17 @@ export function shownOf(state: State, around: Around): Shown {
     send: text(waitMs > 0 ? 'sendIn' : 'send', { time }),
     codeLabel: text('codeLabel', { to: isolated(sent?.shownTo ?? '') }),
     codeLength: sent?.codeLength ?? 4,
-    code,
-    again: step === 'code' ? text(waitMs > 0 ? 'againIn' : 'again', { time }) : undefined,
+    again: sent && text(waitMs > 0 ? 'againIn' : 'again', { time }),
     other: other && text(other === 'sms' ? 'useSms' : 'useEmail'),
-    change: step === 'code' && !given ? text(ofChannel(channel, 'Change')) : undefined,
+    change: sent && (!given || given.input) && text(ofChannel(channel, 'Change')),
     message: sentence,
     // The space depends only on the note. A screen reader repeats a text that changes.
     note: note ? text(note).replace(/^.*[^。]$/, ' $&') : '',
     tone: told?.tone ?? 'plain',
-    wrong,
     canSend: !busyWith && waitMs === 0,
-    canType: canType(state, to),
+    mayType: canType(state),
     canLeave: canLeave(state),
     isBusy: busyWith !== undefined,
-    isPassed,
     missing: settings.isRequired && !isPassed ? text('required') : '',
   }
 }
@@ -107,7 +105,7 @@ const isolated = (text: string) => `\u2068${text}\u2069`
 
 /** The next step after a message. */
 function noteFor(state: State, name: TextName | undefined, waitMs: number): TextName | undefined {
-  if (state.step !== 'code' || state.busyWith || state.isPassed) return undefined
+  if (!state.sent || state.busyWith || state.isPassed) return undefined
   if (isAlive(state))
     return waitMs > 0 ? undefined : tellsOfCode.includes(name) ? 'canResend' : 'ready'
   if (!endsCode.includes(name)) return undefined

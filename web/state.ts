@@ -7,12 +7,13 @@ export type Tone = 'plain' | 'busy' | 'wrong' | 'right'
 
 export interface State {
   channel: Channel
+  /** The person chose another channel than the page's address has. */
+  isSwitched?: boolean | undefined
   /** The country chosen from the list (ISO 3166). Undefined: the country of the page. */
   country?: string | undefined
-  step: 'address' | 'code'
   busyWith: 'send' | 'check' | undefined
   isPassed: boolean
-  /** `expiresAtMs` is 0 when no code can pass any more. */
+  /** Undefined at the address step. `expiresAtMs` is 0 when no code can pass any more. */
   sent?: SentCode | undefined
   /** Typed digits. */
   code: string
@@ -29,8 +30,8 @@ export interface State {
 
 export const emptyState = (channel: Channel): State => ({
   channel,
+  isSwitched: false,
   country: undefined,
-  step: 'address',
   busyWith: undefined,
   isPassed: false,
   code: '',
@@ -41,6 +42,12 @@ export const emptyState = (channel: Channel): State => ({
   message: undefined,
   onAnswer: undefined,
 })
+
+/** The address step of a channel. Keeps the waits, and what the person chose. */
+export function addressStep(state: State, channel: Channel): State {
+  const { isSwitched, country, waits, locks } = state
+  return { ...emptyState(channel), isSwitched, country, waits, locks }
+}
 
 /** Time until the service compares codes of this address again. */
 export const lockMsOf = ({ locks, channel }: State, to: string) => msLeft(locks[channel], to)
@@ -55,11 +62,13 @@ function msLeft(held: Held[Channel], to: string): number {
 }
 
 /** Whether a sent code may still pass. */
-export const isAlive = ({ sent }: State) => sent !== undefined && sent.expiresAtMs > 0
+export const isAlive = (state: State): state is WithCode =>
+  state.sent !== undefined && state.sent.expiresAtMs > 0
+type WithCode = State & { sent: SentCode }
 
 /** Whether the service would compare a typed code. */
-export const canType = (state: State, to: string) =>
-  isAlive(state) && !state.busyWith && !state.isPassed && lockMsOf(state, to) === 0
+export const canType = (state: State): state is WithCode =>
+  isAlive(state) && !state.busyWith && !state.isPassed && lockMsOf(state, state.sent.to) === 0
 
 /**
  * A person who left during a check could lose the pass, so that is not allowed. A vendor's challenge can be left,
@@ -80,10 +89,10 @@ const locked: (TextName | undefined)[] = ['locked', 'sentLocked']
 
 /** Changes of the state by time alone. Undefined if there are none. */
 export function changedByTime(state: State, to: string): Partial<State> | undefined {
-  const { sent, message, busyWith, isPassed } = state
+  const { message, busyWith, isPassed } = state
   if (busyWith || isPassed) return undefined
-  if (sent && isAlive(state) && sent.expiresAtMs <= Date.now()) {
-    const ended = { sent: { ...sent, expiresAtMs: 0 }, code: '', wrong: '' } as const
+  if (isAlive(state) && state.sent.expiresAtMs <= Date.now()) {
+    const ended = { sent: { ...state.sent, expiresAtMs: 0 }, code: '', wrong: '' } as const
     return lockMsOf(state, to) > 0
       ? { ...ended, message: { name: 'locked', tone: 'wrong' } }
       : { ...ended, message: { name: 'expired', tone: 'plain' } }

@@ -60,7 +60,6 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
     },
     pass: () => carried.pass.value,
     entry: () => entry,
-    hasFocus: () => root.contains(document.activeElement),
     keepInSight: () => keepInSight(line),
 
     render(shown: Shown): void {

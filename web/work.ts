@@ -11,7 +11,7 @@ export type Tell = (type: string, detail: object) => void
 export type Work = ReturnType<typeof createWork>
 
 export function createWork(view: View, screen: Screen, tell: Tell) {
-  const { state, begin, say, change } = screen
+  const { state, say, change } = screen
   let current = new AbortController()
 
   return {
@@ -22,7 +22,8 @@ export function createWork(view: View, screen: Screen, tell: Tell) {
     ): Promise<Result<Answer> | undefined> {
       current = new AbortController()
       const { signal } = current
-      begin(kind)
+      change({ busyWith: kind })
+      say(`${kind}ing`)
       return pastChallenges(ask, (offer) => solve(offer, signal), signal)
     },
 

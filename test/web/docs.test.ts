@@ -37,6 +37,13 @@ test('docs/code-field.md names every attribute and every variable', () => {
   }
 })
 
+test('the build shortens each variable of the style to another name', () => {
+  const style = readFileSync(`${repositoryRoot}web/style.ts`, 'utf8')
+  const names = [...new Set(style.match(/--_[\w-]+/g))]
+  expect(names.length).toBeGreaterThan(9)
+  expect(new Set(names.map((name) => name.slice(0, 5))).size).toBe(names.length)
+})
+
 test('colours are those of web/brand, and docs/code-field.md lists them', () => {
   const brand = readFileSync(`${repositoryRoot}web/brand/brand.css`, 'utf8')
   const style = readFileSync(`${repositoryRoot}web/style.ts`, 'utf8')
