@@ -1,9 +1,14 @@
 /** Reads texts of people and of the service. */
 
-/** Converts all digits to 0 to 9. East Asian, Arabic and Persian keyboards write other digits. */
+/**
+ * Converts all digits to 0 to 9, and all dashes to `-`. East Asian, Arabic and Persian keyboards write other digits.
+ * Contacts and chats add invisible characters to a number, which are removed.
+ */
 export const asciiDigits = (text: string) =>
   text
     .normalize('NFKC')
+    .replace(/\p{Cf}/gu, '')
+    .replace(/[\p{Pd}−]/gu, '-')
     .replace(/[٠-٩۰-۹]/g, (digit) => String((digit.codePointAt(0) as number) & 15))
 
 /** Only the digits, in any script, as 0 to 9. */

@@ -78,6 +78,9 @@ describe('E.164', () => {
     ['the 8 of Belarus', '8 029 491-19-11', 'BY', '+375294911911'],
     ['the 1 of America', '1 (201) 555-0123', 'US', '+12015550123'],
     ['a landline of Italy keeps its zero', '06 1234 5678', 'IT', '+390612345678'],
+    ['copied from a contact', '\u202a+86 138 0013 8000\u202c', '', '+8613800138000'],
+    ['copied from a chat', '138\u200b–0013–8000\u200e', 'CN', '+8613800138000'],
+    ['a minus, and no country', '138−0013−8000\u200e', '', '138-0013-8000'],
     ['spaces around', '  13800138000 ', 'CN', '+8613800138000'],
     ['what is no number is left to the service', 'call me', 'CN', 'call me'],
     ['two numbers too', '13800138000,13900139000', 'CN', '13800138000,13900139000'],
@@ -96,6 +99,7 @@ test.each([
   ['13800138000', 'CN', '138 0013 8000'],
   ['1380013800012', 'CN', '138 0013 800012'],
   ['138-0013-8000', 'CN', '138 0013 8000'],
+  ['\u202a138\u20110013\u20118000\u202c', 'CN', '138 0013 8000'],
   ['07400123456', 'GB', '07400 123456'],
   ['7400123456', 'GB', '7400 123456'],
   ['2015550123', 'US', '201 555 0123'],
@@ -124,6 +128,7 @@ test.each([
   ['a + counts as a digit does', '+86 138', '+', false, 1],
   ['and other characters do not', '+86 138', '+86-1', false, 5],
   ['full-width digits', '138 0', '１３８０', false, 5],
+  ['and invisible characters do not', '138 0', '\u202a138', false, 3],
   ['a digit that went away', '138', '1380', false, 3],
 ])('the caret in a grouped number: %s', (_, text, before, isForward, place) =>
   expect(caretIn(text, before, isForward)).toBe(place),
@@ -145,6 +150,7 @@ test('another country is picked for an international number: its own code goes',
 })
 
 test('written for the whole world', () => {
-  for (const text of ['+1', ' +1', '00852', '＋86']) expect(isInternational(text)).toBe(true)
+  for (const text of ['+1', ' +1', '00852', '＋86', '\u202a+86'])
+    expect(isInternational(text)).toBe(true)
   for (const text of ['', '138', '0138']) expect(isInternational(text)).toBe(false)
 })
