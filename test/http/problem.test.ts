@@ -70,6 +70,14 @@ describe('problemAnswer', () => {
 })
 
 describe('problemOf', () => {
+  test('invalid_recipient: a number without its country has a detail with an example, also in Chinese', () => {
+    const refused = { outcome: 'invalid_recipient', because: 'no_country' } as const
+    for (const language of ['en', 'zh']) {
+      const { body } = problemAnswer(problemOf(refused), language)
+      expect(body).toMatchObject({ detail: expect.stringContaining('+8613800138000') })
+    }
+  })
+
   test('limited: which policy, rule and window, how long, and the headers that say the same', () => {
     const problem = problemOf(limitedBy('captcha', refusal))
     expect(problem.code).toBe('limited')
