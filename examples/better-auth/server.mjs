@@ -10,7 +10,7 @@ import { APIError } from 'better-auth/api'
 import { toNodeHandler } from 'better-auth/node'
 import { emailOTP, phoneNumber } from 'better-auth/plugins'
 
-const { POSTERN_URL = 'http://localhost:3000', SECRET_KEY, PORT = '8083' } = process.env
+const { POSTERN_URL = 'http://localhost:3000', SECRET_KEY, PORT = '8084' } = process.env
 
 // #region send
 async function send(asked) {

@@ -27,6 +27,7 @@ test('files that README and docs have a reader write into Postern’s folder are
     '.postern/demo-key',
     'my-page.key',
     'examples/vue/package-lock.json',
+    'examples/next/.next/server/app/page.js',
     'deploy/kubernetes/my-secret.yaml',
   ]
   expect([...inside, ...others].filter((file) => !isIgnored(file))).toEqual([])

@@ -40,6 +40,9 @@ test('examples/next: the server action learns whether the pass is good, and Reac
   await eventually(async () => (await fetch(origin)).ok, { withinMs: 60_000 })
 
   const { page, messages } = await openPage(await launchBrowser(), origin)
+  await page.emulateMedia({ colorScheme: 'dark' })
+  const label = `getComputedStyle(document.querySelector('.postern-label')).color`
+  await expect.poll(() => page.evaluate(label)).toBe('rgb(236, 239, 246)')
   const to = '+8613800138000'
   await page.getByLabel('Mobile number').fill(to)
   await page.getByRole('button', { name: 'Send code' }).click()

@@ -127,19 +127,31 @@ test('examples/own-field: a challenge that a rule asks for is solved', async () 
   }
 })
 
-test('examples/looks: the colours and the words are those of the page', async () => {
+test('examples/looks: the colours and the words are those of the page, by light and in the dark', async () => {
   const site = await servePages(postern)
   site.serve(site.folder('looks'))
   const { page } = await openPage(browser, site.origin)
   await page.getByLabel('Handynummer').waitFor()
   await page.getByRole('button', { name: 'Code anfordern' }).waitFor()
-  const style = await page.evaluate(`(() => {
-    const { backgroundColor, color, borderRadius } = getComputedStyle(document.querySelector('.postern-button'))
-    return { backgroundColor, color, borderRadius }
-  })()`)
-  expect(style).toEqual({
-    backgroundColor: 'rgb(10, 125, 79)',
-    color: 'rgb(255, 255, 255)',
-    borderRadius: '4px',
-  })
+  const styleBy = async (colorScheme: 'light' | 'dark') => {
+    await page.emulateMedia({ colorScheme })
+    return page.evaluate(`(() => {
+      const { backgroundColor, color, borderRadius } = getComputedStyle(document.querySelector('.postern-button'))
+      return { backgroundColor, color, borderRadius }
+    })()`)
+  }
+  await expect
+    .poll(() => styleBy('light'))
+    .toEqual({
+      backgroundColor: 'rgb(10, 125, 79)',
+      color: 'rgb(255, 255, 255)',
+      borderRadius: '4px',
+    })
+  await expect
+    .poll(() => styleBy('dark'))
+    .toEqual({
+      backgroundColor: 'rgb(95, 211, 155)',
+      color: 'rgb(12, 21, 48)',
+      borderRadius: '4px',
+    })
 })

@@ -1,4 +1,5 @@
 export const metadata = { title: 'Sign up' }
+export const viewport = { colorScheme: 'light dark' }
 
 /** Keeps the field's room until its script is there. */
 const reserved = `
