@@ -6,6 +6,7 @@
  * trusted, so nothing here protects the service.
  */
 import { createChecking } from './checking.ts'
+import type { Tell } from './events.ts'
 import { watchForm } from './form.ts'
 import { createMemory } from './memory.ts'
 import { createMoves } from './moves.ts'
@@ -16,7 +17,7 @@ import { createSending } from './sending.ts'
 import type { Settings } from './settings.ts'
 import type { TextOf } from './texts.ts'
 import { createView, type SetMissing, type View } from './view.ts'
-import { createWork, type Tell } from './work.ts'
+import { createWork } from './work.ts'
 
 export type Field = ReturnType<typeof createField>
 

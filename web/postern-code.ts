@@ -1,11 +1,12 @@
 /** The element `<postern-code>`, and the client for pages that have another field. */
+import type { ElementWithEvents } from './events.ts'
 import { createField, type Field } from './field.ts'
 import { settingNames, settingsOf } from './settings.ts'
 import { adoptStyle } from './style.ts'
 import { fill, type Texts, textIn } from './texts.ts'
 
 // A server that renders pages has no class HTMLElement.
-const Base = globalThis.HTMLElement ?? (class {} as typeof HTMLElement)
+const Base: new () => ElementWithEvents = globalThis.HTMLElement ?? class {}
 
 export class PosternCode extends Base {
   static formAssociated = true
@@ -85,6 +86,7 @@ export class PosternCode extends Base {
 }
 
 export * from './client.ts'
+export type { FieldEvents } from './events.ts'
 export { type AltchaChallenge, solveChallenge, UnsolvableError } from './proof-of-work.ts'
 export type { TextName, Texts } from './texts.ts'
 

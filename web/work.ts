@@ -1,5 +1,6 @@
 /** Runs one request at a time, solves its challenges, and can end it. */
 import type { Challenge, Result } from './client.ts'
+import type { Tell } from './events.ts'
 import { solveChallenge } from './proof-of-work.ts'
 import type { Screen } from './screen.ts'
 import type { View } from './view.ts'
@@ -7,7 +8,6 @@ import type { View } from './view.ts'
 /** More than one, because a challenge may expire before its answer is found. */
 const maxChallenges = 3
 
-export type Tell = (type: string, detail: object) => void
 export type Work = ReturnType<typeof createWork>
 
 export function createWork(view: View, screen: Screen, tell: Tell) {

@@ -57,6 +57,22 @@ const checked = await postern.checkCaptcha({ ...asked, code: '1234' })
 if (checked.outcome === 'passed') checked.pass.trim()
 `
 
+const typedPage = `
+import type { FieldEvents, Texts } from 'postern/browser'
+
+const field = document.querySelector('postern-code')!
+const texts: Partial<Texts> = { smsLabel: 'Handynummer' }
+field.texts = texts
+field.addEventListener('passed', ({ detail: { pass, channel, to } }) => console.log(pass?.trim(), channel, to.trim()))
+field.addEventListener('refused', ({ detail: { problem } }) => {
+  if (problem.code === 'limited') problem.retryAfterMs.toFixed()
+})
+field.addEventListener('challenge', ({ detail }: FieldEvents['challenge']) => detail.container.append(detail.siteKey))
+field.addEventListener('input', (event) => event.preventDefault())
+// @ts-expect-error: no member of this event
+field.addEventListener('sent', ({ detail }) => detail.pass)
+`
+
 let image: Stage
 let project: string
 let program: string
@@ -331,7 +347,7 @@ describe('in an Express app', () => {
     )
   }, 120_000)
 
-  test('TypeScript: the same lines, a provider kind, a plugin and calls in process are checked by the types of the package', async () => {
+  test('TypeScript: the same lines, a provider kind, a plugin, calls in process and the events of the field are checked by the types of the package', async () => {
     const flags = [
       '--noEmit',
       '--strict',
@@ -343,7 +359,8 @@ describe('in an Express app', () => {
     ]
     await copyFile(join(project, 'app.mjs'), join(project, 'app.ts'))
     await writeFile(join(project, 'plugin.ts'), typedPlugin)
-    const files = ['app.ts', 'plugin.ts']
+    await writeFile(join(project, 'page.ts'), typedPage)
+    const files = ['app.ts', 'plugin.ts', 'page.ts']
     const { stdout } = await run('npx', ['tsc', ...flags, ...files], { cwd: project })
     expect(stdout).toBe('')
     await writeFile(
