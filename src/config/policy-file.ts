@@ -8,6 +8,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
+import { missingInWords } from '../base/missing.ts'
 import { crossCheck, type SectionChecks } from './cross-checks.ts'
 import { type FileProblem, parseLocatedYaml } from './located-yaml.ts'
 import { type PolicyFile, policyFileSchema } from './policy-schema.ts'
@@ -41,7 +42,7 @@ export async function parsePolicyFile(
 ): Promise<PolicyFileResult> {
   const yaml = parseLocatedYaml(text, path, env)
   if (!yaml.ok) return yaml
-  const parsed = policyFileSchema.safeParse(yaml.value)
+  const parsed = policyFileSchema.safeParse(yaml.value, missingInWords)
   const { found, templateProblems } = await crossCheck(yaml.value, checks, path)
   const { recipients } = parsed.data ?? {}
   const refused = await readRefused(recipients?.refuse ?? [], dirname(path), (to) =>
@@ -79,7 +80,7 @@ export function settingsProblems<Settings>(
 ): FileProblem[] {
   try {
     const schema = kind.settingsIn?.(dirname(policyPath)) ?? kind.settings
-    const parsed = schema.safeParse(given)
+    const parsed = schema.safeParse(given, missingInWords)
     if (!parsed.success) return schemaProblems(parsed.error)
     use(parsed.data)
     return []

@@ -8,6 +8,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { ZodError, ZodType } from 'zod'
+import { missingInWords } from '../base/missing.ts'
 import { type FieldError, Problem } from '../base/problems.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import { invalid } from './problem.ts'
@@ -220,7 +221,7 @@ export function checked(schema: ZodType, value: unknown, place: string): unknown
   const hidden = hiddenMember(value)
   if (hidden)
     throw new Problem('invalid_request', { errors: [{ path: hidden, message: 'unknown field' }] })
-  const parsed = schema.safeParse(value)
+  const parsed = schema.safeParse(value, missingInWords)
   if (parsed.success) return parsed.data
   throw new Problem('invalid_request', { errors: fieldErrors(parsed.error, place).slice(0, 20) })
 }
@@ -239,12 +240,9 @@ function hiddenMember(value: unknown, depth = 0): string | undefined {
 function fieldErrors(error: ZodError, place: string): FieldError[] {
   return error.issues.flatMap((issue) => {
     const at = [place, ...issue.path.map(String)].filter(Boolean)
-    if (issue.code === 'unrecognized_keys') {
-      return issue.keys.map((key) => ({
-        path: [...at, key].join('.').slice(0, 100),
-        message: 'unknown field',
-      }))
-    }
-    return [{ path: at.join('.').slice(0, 100), message: issue.message }]
+    const pathOf = (names: string[]) => names.join('.').slice(0, 100)
+    return issue.code === 'unrecognized_keys'
+      ? issue.keys.map((key) => ({ path: pathOf([...at, key]), message: 'unknown field' }))
+      : [{ path: pathOf(at), message: issue.message }]
   })
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import type { SectionChecks } from '../../src/config/cross-checks.ts'
-import { parsePolicyFile, readPolicyFile } from '../../src/config/policy-file.ts'
+import { parsePolicyFile, readPolicyFile, settingsProblems } from '../../src/config/policy-file.ts'
 import { changedSections } from '../../src/config/reloadable-file.ts'
 
 const noChecks: SectionChecks = {
@@ -36,6 +37,18 @@ test('a small file: everything it leaves out has its default, paths start from t
       routes: { email: [], sms: [] },
     },
   })
+})
+
+test('a section or setting that is absent is called missing', async () => {
+  expect(await problemsOf(read('routes: {}\n'))).toEqual([
+    expect.stringMatching(/:1: policies: is missing$/),
+    expect.stringMatching(/:1: providers: is missing$/),
+  ])
+  const settings = z.object({ url: z.url(), port: z.number() })
+  expect(settingsProblems({ settings }, { port: '25' }, () => undefined)).toEqual([
+    { path: ['url'], message: 'is missing' },
+    { path: ['port'], message: 'Invalid input: expected number, received string' },
+  ])
 })
 
 test('unknown keys are refused with their own line, wherever they stand', async () => {

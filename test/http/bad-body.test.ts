@@ -137,6 +137,14 @@ describe('inside a good body', () => {
     expect(reply.body.errors.map((error: { path: string }) => error.path)).toContain(path)
   })
 
+  test('an absent field is called missing, with its values if it has a list of them', async () => {
+    const { body } = await postern.post('/v1/captchas', {})
+    expect(body.errors).toEqual([
+      { path: 'channel', message: 'Invalid option: expected one of "sms"|"email"' },
+      { path: 'to', message: 'is missing' },
+    ])
+  })
+
   const notice = { channel: 'sms', to, template: 'welcome', params: { name: 'Ada' } }
   const noticeRows: [string, Record<string, unknown>, string][] = [
     ['template missing', { channel: 'sms', to }, 'template'],

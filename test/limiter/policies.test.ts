@@ -45,6 +45,11 @@ describe('policies', () => {
     )
   })
 
+  test('what a rule or its kind lacks is called missing', () => {
+    const problems = problemsOf({ p: [{ key: '{to}', lockout: { limit: 3, window: '5m' } }] })
+    expect(problems.toSorted()).toEqual(['p.0.lockout.lock: is missing', 'p.0.name: is missing'])
+  })
+
   test('duplicate names and broken keys are refused', () => {
     const rule = { key: '{to}', sliding: '1 per 1s' }
     expect(

@@ -1,5 +1,6 @@
 /** The two operations of CAMARA's definition. */
 import { z } from 'zod'
+import { missingInWords } from '../../base/missing.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
 import type { Answer } from '../answer.ts'
 import { fault, tooMany, unavailable } from './faults.ts'
@@ -40,7 +41,7 @@ export type Operation = (caller: Caller, body: unknown) => Promise<Answer>
 const reading =
   <Body>(schema: z.ZodType<Body>, run: (caller: Caller, body: Body) => Promise<Answer>) =>
   async (caller: Caller, body: unknown): Promise<Answer> => {
-    const { success, data, error } = schema.safeParse(body)
+    const { success, data, error } = schema.safeParse(body, missingInWords)
     if (success) return run(caller, data)
     const [issue] = error.issues
     const name = issue?.path.join('.') || 'The body'

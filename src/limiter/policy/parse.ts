@@ -4,6 +4,7 @@
  */
 import * as z from 'zod'
 import { isObject } from '../../base/json.ts'
+import { missingInWords } from '../../base/missing.ts'
 import { InvalidPolicies } from '../errors.ts'
 import type { ParsedPolicies, Policies, PolicyProblem, RawInclude, Rule } from './rule.ts'
 import { type Kind, maxLimit, type Schema, type Terms, terms } from './terms.ts'
@@ -11,7 +12,7 @@ import { type Kind, maxLimit, type Schema, type Terms, terms } from './terms.ts'
 /** Chooses one schema by the value. The schema of a union would not report the exact place of a mistake. */
 function chosen<Output>(choose: (raw: unknown) => Schema<Output>) {
   return z.unknown().transform((raw, context): Output => {
-    const parsed = choose(raw).safeParse(raw)
+    const parsed = choose(raw).safeParse(raw, missingInWords)
     if (parsed.success) return parsed.data
     for (const issue of parsed.error.issues) context.addIssue({ code: 'custom', ...issue })
     return z.NEVER
@@ -114,7 +115,7 @@ const policiesSchema = z
   })
 
 export function parsePolicies(raw: unknown): ParsedPolicies {
-  const parsed = policiesSchema.safeParse(raw)
+  const parsed = policiesSchema.safeParse(raw, missingInWords)
   if (parsed.success) return { ok: true, policies: parsed.data }
   const problems = parsed.error.issues.flatMap((issue): PolicyProblem[] => {
     const path = issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key))

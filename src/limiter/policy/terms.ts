@@ -5,6 +5,7 @@
 import { Cron } from 'croner'
 import * as z from 'zod'
 import { duration, durationText, parseDurationMs } from '../../base/durations.ts'
+import type { missingInWords } from '../../base/missing.ts'
 
 /** A rule has exactly one of these members. Its name is the kind of the rule. */
 export interface RawTerms {
@@ -62,6 +63,7 @@ export interface Terms {
 export interface Schema<Output> {
   safeParse(
     raw: unknown,
+    words?: typeof missingInWords,
   ): { success: true; data: Output } | { success: false; error: { issues: readonly object[] } }
 }
 
