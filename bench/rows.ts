@@ -152,7 +152,7 @@ async function compare({ postgres, start, closeLater }: Bench): Promise<void> {
     tookS = (performance.now() - startMs) / 1_000
     return `${tookS.toFixed(0)} s`
   })
-  console.log(`erased per second: ${((before - (await named())) / tookS).toFixed(0)}`)
+  console.log(`erased ${before - (await named())} in ${tookS.toFixed(0)} s`)
   await beside('nothing', async () => '')
   await beside('dropping a week', async () => {
     const startMs = performance.now()
