@@ -524,3 +524,27 @@ test('a guess whose answer is lost is taken back when Redis answers: the right c
   const results = await Promise.all(owners.map((owner) => store.guess(owner, '0042')))
   expect(new Set(results.map(({ result }) => result))).toEqual(new Set(['passed']))
 })
+
+test('in a cluster, a node that is away fails only the codes that it has', async () => {
+  const secrets = createSecrets(oldSecret)
+  const away = newOwner()
+  // More than are under way at a time, so that some wait.
+  const others = Array.from({ length: 300 }, newOwner)
+  const [hash = ''] = secrets.subjectHashes([away.app, away.channel, away.to])
+  const cluster = {
+    isCluster: true,
+    async evalsha(_: string, __: number, key: string) {
+      if (key.endsWith(hash)) throw new Error('Connection is closed.')
+      return [-1]
+    },
+  } as unknown as Parameters<typeof createCodeStore>[0]
+  const { look, close } = createCodeStore(cluster, secrets, {
+    keyPrefix: 'p:',
+    ttlMs: 1_000,
+    triesPerCode: 3,
+  })
+  releaseLater(close)
+  const looks = await Promise.allSettled([away, ...others].map((owner) => look(owner)))
+  const [first, ...rest] = looks.map(({ status }) => status)
+  expect([first, new Set(rest)]).toEqual(['rejected', new Set(['fulfilled'])])
+})

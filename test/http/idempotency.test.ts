@@ -2,7 +2,6 @@ import type { Request, Response } from 'express'
 import { describe, expect, test } from 'vitest'
 import type { Log } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
-import { Problem } from '../../src/base/problems.ts'
 import { Overloaded, Unavailable } from '../../src/base/unavailable.ts'
 import { createRespond } from '../../src/http/respond.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
@@ -171,7 +170,7 @@ test('a page repeats an accepted send with its key while the limits refuse: the 
   expect(rows[0].count).toBe(1)
 })
 
-test('a page is refused by load: 503, counted as such, and no fault in the log; nor is a mistake of the caller', async () => {
+test('a page is refused by load: 503, counted as such, and no fault in the log', async () => {
   const metrics = createMetrics({ process: 'api' })
   const failed: unknown[] = []
   const log = {
@@ -195,7 +194,6 @@ test('a page is refused by load: 503, counted as such, and no fault in the log; 
   const overloaded = new Overloaded('postgresql', 'too many wait')
   expect(overloaded.stack ?? '').not.toContain('\n')
   expect(await answerTo(overloaded)).toBe(1)
-  expect(await answerTo(new Problem('not_found'))).toBe(1)
   expect(failed).toEqual([])
   const away = new Unavailable('postgresql', undefined)
   expect(await answerTo(away)).toBe(1)
