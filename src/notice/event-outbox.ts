@@ -22,6 +22,14 @@ export interface TakenEvent extends NewEvent {
   isOld: boolean
 }
 
+export interface EndedLease {
+  id: string
+  /** The pause before the next attempt. Undefined if the event was accepted or given up. */
+  pauseMs?: number
+  /** The event keeps the number of tries that it had before this lease. */
+  isNoTry?: true
+}
+
 /** A waiting event in the form for operators. */
 export interface WaitingEvent {
   id: string
@@ -56,12 +64,13 @@ export function createEventOutbox(database: Database) {
     },
 
     /** Ends leases: makes events due after their pause, and deletes events without a pause. */
-    async settle(events: readonly { id: string; pauseMs: number | undefined }[]): Promise<void> {
+    async settle(events: readonly EndedLease[]): Promise<void> {
       const over = events.filter(({ pauseMs }) => pauseMs === undefined)
       const again = events.filter(({ pauseMs }) => pauseMs !== undefined)
       if (over.length > 0) await database.query('event-remove', removeSql, columns(over, ['id']))
       if (again.length > 0) {
-        await database.query('event-again', againSql, columns(again, ['id', 'pauseMs']))
+        const values = columns(again, ['id', 'pauseMs', ({ isNoTry }) => isNoTry ?? false])
+        await database.query('event-again', againSql, values)
       }
     },
 
@@ -100,8 +109,10 @@ const takeSql = `
 const removeSql = 'DELETE FROM event WHERE id = ANY($1::uuid[])'
 
 const againSql = `
-  UPDATE event SET due_at = now() + again.pause_ms * interval '1 millisecond'
-  FROM unnest($1::uuid[], $2::float8[]) AS again (id, pause_ms) WHERE event.id = again.id`
+  UPDATE event
+  SET tries = tries - again.is_no_try::int, due_at = now() + again.pause_ms * interval '1 millisecond'
+  FROM unnest($1::uuid[], $2::float8[], $3::boolean[]) AS again (id, pause_ms, is_no_try)
+  WHERE event.id = again.id`
 
 const oldestSql = `
   SELECT greatest(0, extract(epoch FROM now() - min(created_at)))::float8 AS seconds FROM event`

@@ -8,7 +8,7 @@
  *
  * A receiver must not delay others. If it does not answer, its events are postponed without a call until one of them gets
  * an answer. If it answers slowly, a number of its calls are under way, and its other events are postponed. They come
- * back one after the other, at the rate of its answers.
+ * back one after the other, at the rate of its answers. This wait is no try: the receiver works.
  *
  * The events are polled from a table, without a queue: the rows must be in PostgreSQL, because they are written with the
  * moves that they report. A delay of a second does not matter to receivers.
@@ -23,7 +23,7 @@ import type { Metrics } from '../base/metrics.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
 import { noteInSpan, traced, traceHeaders } from '../base/traces.ts'
 import { signWebhook } from '../crypto/standard-webhooks.ts'
-import type { EventOutbox, TakenEvent } from '../notice/event-outbox.ts'
+import type { EndedLease, EventOutbox, TakenEvent } from '../notice/event-outbox.ts'
 
 export interface Receiver {
   readonly url: string
@@ -71,7 +71,7 @@ export function startEventDispatcher(deps: DispatcherDeps): Repetition {
   const underWay = new Set<Promise<void>>()
   /** The number of events postponed because their receiver had enough calls under way. */
   let crowded = 0
-  const settle = createBatcher<Parameters<EventOutbox['settle']>[0][number], void>({
+  const settle = createBatcher<EndedLease, void>({
     maxItems: 200,
     maxConcurrent: 1,
     run: (list) => events.settle(list),
@@ -97,15 +97,18 @@ export function startEventDispatcher(deps: DispatcherDeps): Repetition {
   /** Sends an event and ends its lease. Never rejects. */
   async function end(event: TakenEvent, signal: AbortSignal): Promise<void> {
     try {
-      await settle({ id: event.id, pauseMs: await tell(event, signal) })
+      await settle({ id: event.id, ...(await tell(event, signal)) })
     } catch (error) {
       // An event that was sent but not settled is sent again when its claim ends.
       log.backgroundFailed('events', error)
     }
   }
 
-  /** Returns the pause before the next attempt; undefined if the event was accepted or given up. */
-  async function tell(event: TakenEvent, signal: AbortSignal): Promise<number | undefined> {
+  /** Undefined if the event was accepted or given up. */
+  async function tell(
+    event: TakenEvent,
+    signal: AbortSignal,
+  ): Promise<Omit<EndedLease, 'id'> | undefined> {
     const { id, app, type, tries, isOld } = event
     const receiver = receivers.find(
       (each) => (each.app?.includes(app) ?? true) && (each.types?.includes(type) ?? true),
@@ -118,12 +121,12 @@ export function startEventDispatcher(deps: DispatcherDeps): Repetition {
     if (silentForMs > 0) {
       if (isLast) return giveUp(event)
       // The pause grows as after a call, so that many events of a dead receiver cause little work.
-      return Math.max(silentForMs + Math.random() * pollMs, pauseMs(tries))
+      return { pauseMs: Math.max(silentForMs + Math.random() * pollMs, pauseMs(tries)) }
     }
     const crowdedForMs = gate.crowdedForMs()
     if (crowdedForMs > 0) {
       crowded += 1
-      return crowdedForMs
+      return { pauseMs: crowdedForMs, isNoTry: true }
     }
     const outcome = await gate.call(() => post(event, receiver, signal))
     if (outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300) {
@@ -135,7 +138,7 @@ export function startEventDispatcher(deps: DispatcherDeps): Repetition {
     metrics.events.inc({ type, outcome: 'failed' })
     const reason = outcome.kind === 'answered' ? `HTTP ${outcome.status}` : outcome.reason
     log.eventFailed({ eventId: id, type, tries, reason })
-    return pauseMs(tries)
+    return { pauseMs: pauseMs(tries) }
   }
 
   function post(
