@@ -150,3 +150,26 @@ describe('in a real cluster of three nodes (trap 19)', () => {
     }
   })
 })
+
+test('a node that is away fails only its own subjects, not those that wait for the next tick', async () => {
+  const answers = [Promise.withResolvers<unknown>(), Promise.withResolvers<unknown>()]
+  const isAsked = Promise.withResolvers<void>()
+  let calls = 0
+  const callBuffer = () => {
+    isAsked.resolve()
+    return answers[calls++]?.promise
+  }
+  const limiter = createLimiter({
+    policies: { sms: [{ name: 'to', key: '{to}', sliding: '2 per 60s' }] },
+    redis: { isCluster: true, callBuffer } as unknown as Cluster,
+  })
+  releaseLater(() => limiter.close())
+  const [first, second] = answers
+  const away = limiter.peek('sms', { to: 'away' })
+  await isAsked.promise
+  const other = limiter.peek('sms', { to: 'other' })
+  first?.reject(new Error('Connection is closed.'))
+  second?.resolve([Date.now(), [null]])
+  await expect(away).rejects.toThrow(LimiterUnavailable)
+  expect(await other).toMatchObject([{ rule: 'to', used: 0 }])
+})
