@@ -124,7 +124,7 @@ function list(
 
 function rules({ words, language }: View, policies: Policies): Html {
   const sections = ownRulesOf(policies).map(([policy, own]) => {
-    const rows = own.map((rule) => [rule.name, sentenceOf(rule, language)])
+    const rows = own.map((rule) => [rule.name, sentenceOf(rule, policies, language)])
     const heads = [words.today.rule, words.rules.meaning]
     return html`<section><h2>${policy}</h2><p class="hint">${askedOf(words.rules, policy)}</p>
 ${table(policy, heads, rows, words.rules.none)}</section>`

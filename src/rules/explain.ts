@@ -2,7 +2,7 @@
 
 import type { Lock, Policies, Rule } from '../limiter/index.ts'
 import { fields } from './key-fields.ts'
-import { onlyJoinsOthers, timeOfUse } from './policies.ts'
+import { onlyJoinsOthers, timeOfUse, usesOf } from './policies.ts'
 import { type Language, type RuleWords, ruleWords } from './rule-words.ts'
 
 export function explain(policies: Policies): string {
@@ -11,7 +11,7 @@ export function explain(policies: Policies): string {
       const included = (policies[policy] ?? []).map((rule) => rule.policy)
       const others = new Set(included.filter((name) => name !== policy))
       const lines = [
-        ...own.map((rule) => `  ${rule.name}: ${sentenceOf(rule)}`),
+        ...own.map((rule) => `  ${rule.name}: ${sentenceOf(rule, policies)}`),
         ...[...others].map((name) => `  The rules of ${name}.`),
       ]
       return [
@@ -30,7 +30,7 @@ export function ownRulesOf(policies: Policies): [policy: string, rules: Rule[]][
     .map(([policy, rules]) => [policy, rules.filter((rule) => rule.policy === policy)])
 }
 
-export function sentenceOf(rule: Rule, language: Language = 'en'): string {
+export function sentenceOf(rule: Rule, policies: Policies, language: Language = 'en'): string {
   const words = ruleWords[language]
   const { kind, mode, own } = rule
   const subject = subjectOf(rule.fields, language)
@@ -38,7 +38,9 @@ export function sentenceOf(rule: Rule, language: Language = 'en'): string {
   if (isNothing && mode === 'enforce') return words.nothing(subject)
   const lock = kind === 'lockout' && mode === 'enforce' ? (own as Lock) : undefined
   const limit =
-    kind === 'lockout' ? words.lockout(rule, lock, subject) : words.limits[kind](rule, subject)
+    kind === 'lockout'
+      ? words.lockout(rule, usesOf(rule, policies), lock, subject)
+      : words.limits[kind](rule, subject)
   return [limit, lock ? '' : words[consequences[mode]], ...extrasOf(rule, words)].join('')
 }
 

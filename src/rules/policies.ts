@@ -80,6 +80,26 @@ export function timeOfUse(policy: string, policies: Policies): string {
     : 'for callers of the limiter and of login attempts'
 }
 
+/** The requests that a rule counts. `uses`: of several kinds. */
+export type Uses = 'sends' | 'checks' | 'tries' | 'uses'
+
+export function usesOf({ policy, name }: Rule, policies: Policies): Uses {
+  const holders = Object.keys(policies).filter((holder) =>
+    policies[holder]?.some((rule) => rule.policy === policy && rule.name === name),
+  )
+  // A policy that others include is a part of them, unless Postern uses it.
+  const others = policy in catalogue ? [] : holders.filter((holder) => holder !== policy)
+  const kinds = (others.length > 0 ? others : holders).map((holder) =>
+    isCheckPolicy(holder)
+      ? 'checks'
+      : isSendPolicy(holder) || joinsCaptcha(policies[holder])
+        ? 'sends'
+        : 'tries',
+  )
+  const [first = 'uses', ...more] = new Set<Uses>(kinds)
+  return more.length > 0 ? 'uses' : first
+}
+
 /** True if it declares no rules. */
 export const onlyJoinsOthers = (policy: string): boolean =>
   policy in catalogue && !declaringPolicies.includes(policy)

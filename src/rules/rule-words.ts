@@ -1,6 +1,7 @@
 /** Parts of the sentences that explain.ts builds, in English and Chinese. */
 import { inWholeUnits } from '../base/durations.ts'
 import type { Kind, Lock, Rule } from '../limiter/index.ts'
+import type { Uses } from './policies.ts'
 
 export type Language = 'en' | 'zh'
 
@@ -11,7 +12,7 @@ export interface RuleWords {
   field(name: string): string
   nothing(subject: string): string
   limits: Readonly<Record<Exclude<Kind, 'lockout'>, (rule: Rule, subject: string) => string>>
-  lockout(rule: Rule, lock: Lock | undefined, subject: string): string
+  lockout(rule: Rule, uses: Uses, lock: Lock | undefined, subject: string): string
   refused: string
   observed: string
   challenged: string
@@ -32,6 +33,13 @@ function joined(parts: readonly string[], comma: string, and: string): string {
 function inEnglish(ms: number): string {
   const { count, unit } = inWholeUnits(ms)
   return `${number(count)} ${unit === 'm' ? 'min' : unit}`
+}
+
+const counted: Readonly<Record<Uses, readonly [one: string, many: string]>> = {
+  checks: ['wrong code', 'wrong codes'],
+  sends: ['send', 'sends'],
+  tries: ['try', 'tries'],
+  uses: ['use', 'uses'],
 }
 
 const en: RuleWords = {
@@ -57,14 +65,14 @@ const en: RuleWords = {
     calendar: ({ windows: [first], calendar: { cron, timezone } = noCalendar }, subject) =>
       `At most ${number(first.limit)} in each period of "${cron}" (${timezone}), for ${subject}`,
   },
-  lockout({ windows: [first], policy }, lock, subject) {
-    const [one, many] = policy === 'check' ? ['wrong code', 'wrong codes'] : ['try', 'tries']
+  lockout({ windows: [first] }, uses, lock, subject) {
+    const [one, many] = counted[uses]
     const limit = first.limit
-    const after = `After ${number(limit)} ${limit === 1 ? one : many} within ${first.window} by ${subject}`
+    const after = `After ${number(limit)} ${limit === 1 ? one : many} within ${first.window} for ${subject}`
     if (!lock) return after
     const { lockMs, growth, maxLockMs } = lock
-    // The wrong code that uses up the limit of `check` begins the lock.
-    const locks = policy === 'check' ? 'checks are locked for' : 'the next one locks for'
+    // The wrong code that uses up the limit begins the lock.
+    const locks = uses === 'checks' ? 'checks are locked for' : 'the next one locks for'
     const grows = `, each further lock ${growth} times longer, up to ${inEnglish(maxLockMs)}`
     return `${after}, ${locks} ${inEnglish(lockMs)}${growth > 1 ? grows : ''}.`
   },
@@ -94,6 +102,8 @@ const windowInChinese = (window = '') =>
     (_, count, unit: keyof typeof unitsInChinese) => `${count} ${unitsInChinese[unit]}`,
   )
 
+const countedInChinese = { checks: '输错', sends: '发送', tries: '尝试', uses: '使用' }
+
 const zh: RuleWords = {
   subject(nouns, isOfApp) {
     if (nouns.length === 0) return isOfApp ? '同一应用' : '所有请求合计'
@@ -121,12 +131,12 @@ const zh: RuleWords = {
     calendar: ({ windows: [first], calendar: { cron, timezone } = noCalendar }, subject) =>
       `${subject}在每个周期（"${cron}"，时区 ${timezone}）内最多 ${number(first.limit)} 次`,
   },
-  lockout({ windows: [first], policy }, lock, subject) {
-    const tried = policy === 'check' ? '输错' : '尝试'
-    const after = `${subject}在 ${windowInChinese(first.window)}内${tried} ${number(first.limit)} 次后`
+  lockout({ windows: [first] }, uses, lock, subject) {
+    const verb = countedInChinese[uses]
+    const after = `${subject}在 ${windowInChinese(first.window)}内${verb} ${number(first.limit)} 次后`
     if (!lock) return after
     const { lockMs, growth, maxLockMs } = lock
-    const locks = policy === 'check' ? '校验被锁定' : '再次尝试会被锁定'
+    const locks = uses === 'checks' ? '校验被锁定' : `再次${verb}会被锁定`
     const grows = `，之后每次锁定延长为 ${growth} 倍，最长 ${inChinese(maxLockMs)}`
     return `${after}，${locks} ${inChinese(lockMs)}${growth > 1 ? grows : ''}。`
   },

@@ -49,11 +49,11 @@ test.each([
   ],
   [
     { key: '{app}:{to}:{ip}', lockout: { limit: 3, window: '5m', lock: '15m' } },
-    'After 3 tries within 5m by one recipient and one IP address of one app, the next one locks for 15 min.',
+    'After 3 sends within 5m for one recipient and one IP address of one app, the next one locks for 15 min.',
   ],
   [
     { key: '{order}', lockout: { limit: 1, window: '5m', lock: '90s', growth: 2, maxLock: '1d' } },
-    'After 1 try within 5m by one {order}, the next one locks for 90 s, each further lock 2 times longer, up to 1 d.',
+    'After 1 send within 5m for one {order}, the next one locks for 90 s, each further lock 2 times longer, up to 1 d.',
   ],
   [{ key: '{country}', sliding: '0 per 1h' }, 'Nothing passes for one country.'],
   [{ key: '{country}', sliding: ['0 per 1h', '9 per 24h'] }, 'Nothing passes for one country.'],
@@ -63,20 +63,20 @@ test.each([
   ],
   [
     { key: '{to}', lockout: { limit: 3, window: '5m', lock: '15m' }, mode: 'observe' },
-    'After 3 tries within 5m by one recipient; more are counted and reported, and pass.',
+    'After 3 sends within 5m for one recipient; more are counted and reported, and pass.',
   ],
   [
     { key: '{to}', lockout: { limit: 3, window: '5m', lock: '15m' }, refund: 'passed' },
-    'After 3 tries within 5m by one recipient, the next one locks for 15 min.',
+    'After 3 sends within 5m for one recipient, the next one locks for 15 min.',
   ],
   [
     { key: '{app}', sliding: '9 per 1h', permits: 'amount' },
     'At most 9 per 1h for one app; more are refused. Each counts with the value of its field amount.',
   ],
 ] as const)('%j', (rule, sentence) => {
-  const [parsed] = policiesOf([{ name: 'rule', ...rule } as RawRule]).captcha ?? []
-  if (!parsed) throw new Error('no rule')
-  expect(sentenceOf(parsed)).toBe(sentence)
+  const policies = policiesOf([{ name: 'rule', ...rule } as RawRule])
+  const [parsed] = policies.captcha ?? []
+  expect(parsed && sentenceOf(parsed, policies)).toBe(sentence)
 })
 
 test.each([
@@ -115,16 +115,17 @@ test.each([
   ],
   [
     { key: '{order}', lockout: { limit: 1, window: '5m', lock: '90s', growth: 2, maxLock: '1d' } },
-    '同一 {order}在 5 分钟内尝试 1 次后，再次尝试会被锁定 90 秒，之后每次锁定延长为 2 倍，最长 1 天。',
+    '同一 {order}在 5 分钟内发送 1 次后，再次发送会被锁定 90 秒，之后每次锁定延长为 2 倍，最长 1 天。',
   ],
   [{ key: '{country}', sliding: '0 per 1h' }, '同一国家或地区一律不放行。'],
   [
     { key: '{to}', lockout: { limit: 3, window: '5m', lock: '15m' }, mode: 'observe' },
-    '同一收件人在 5 分钟内尝试 3 次后，超出的仍放行，只计数并报告。',
+    '同一收件人在 5 分钟内发送 3 次后，超出的仍放行，只计数并报告。',
   ],
 ] as const)('in Chinese: %j', (rule, sentence) => {
-  const [parsed] = policiesOf([{ name: 'rule', ...rule } as RawRule]).captcha ?? []
-  expect(parsed && sentenceOf(parsed, 'zh')).toBe(sentence)
+  const policies = policiesOf([{ name: 'rule', ...rule } as RawRule])
+  const [parsed] = policies.captcha ?? []
+  expect(parsed && sentenceOf(parsed, policies, 'zh')).toBe(sentence)
 })
 
 test('a policy that includes captcha decides in its place; any other is for callers of the limiter', () => {
@@ -139,20 +140,48 @@ test('a policy that includes captcha decides in its place; any other is for call
   ])
 })
 
-test('a lockout of checks: the last wrong code locks, and not the one after it', () => {
-  const guesses = {
-    name: 'guesses',
-    key: '{to}',
-    lockout: { limit: 9, window: '15m', lock: '15m' },
-  }
-  const parsed = parsePolicies({ check: [guesses] })
-  const [rule] = (parsed.ok && parsed.policies.check) || []
-  expect(rule && sentenceOf(rule)).toBe(
-    'After 9 wrong codes within 15m by one recipient, checks are locked for 15 min.',
-  )
-  expect(rule && sentenceOf(rule, 'zh')).toBe(
-    '同一收件人在 15 分钟内输错 9 次后，校验被锁定 15 分钟。',
-  )
+const lockout = { name: 'lock', key: '{to}', lockout: { limit: 3, window: '15m', lock: '15m' } }
+const ip = { name: 'ip', key: '{ip}', sliding: '9 per 1h' }
+const common = [{ include: 'common' }]
+const nextLocks = 'within 15m for one recipient, the next one locks for 15 min.'
+
+test.each([
+  [
+    'of checks: the last wrong code locks, and not the one after it',
+    { check: [lockout], 'browser-guess': [{ include: 'check' }] },
+    'After 3 wrong codes within 15m for one recipient, checks are locked for 15 min.',
+    '同一收件人在 15 分钟内输错 3 次后，校验被锁定 15 分钟。',
+  ],
+  [
+    'that check includes',
+    { common: [lockout], check: common, 'browser-guess': [{ include: 'check' }] },
+    'After 3 wrong codes within 15m for one recipient, checks are locked for 15 min.',
+    '同一收件人在 15 分钟内输错 3 次后，校验被锁定 15 分钟。',
+  ],
+  [
+    'that captcha includes',
+    { common: [lockout], captcha: [...common, ip], camara: [{ include: 'captcha' }] },
+    `After 3 sends ${nextLocks}`,
+    '同一收件人在 15 分钟内发送 3 次后，再次发送会被锁定 15 分钟。',
+  ],
+  [
+    'of login attempts, for which another policy includes it',
+    { common: [lockout], login: common },
+    `After 3 tries ${nextLocks}`,
+    '同一收件人在 15 分钟内尝试 3 次后，再次尝试会被锁定 15 分钟。',
+  ],
+  [
+    'that sends and checks share',
+    { common: [lockout], captcha: common, check: common },
+    `After 3 uses ${nextLocks}`,
+    '同一收件人在 15 分钟内使用 3 次后，再次使用会被锁定 15 分钟。',
+  ],
+])('a lockout %s', (_, raw, english, chinese) => {
+  const parsed = parsePolicies(raw)
+  const policies = parsed.ok ? parsed.policies : {}
+  const [rule] = Object.values(policies).flat()
+  expect(rule && sentenceOf(rule, policies)).toBe(english)
+  expect(rule && sentenceOf(rule, policies, 'zh')).toBe(chinese)
 })
 
 test('each policy once, with its use; included rules are where they are declared', () => {
