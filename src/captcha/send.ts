@@ -138,7 +138,10 @@ export function createSendCaptcha(deps: {
     let created: CreatedNotice | undefined
     try {
       const decision = await quota.acquire(policy, fields, notice.id, entry.isHuman)
-      if (!decision.admitted) return await challenges.refuse(caller, limitedBy('captcha', decision))
+      if (!decision.admitted) {
+        const known = caller.isPage ? 'captcha' : policy
+        return await challenges.refuse(caller, limitedBy(known, decision))
+      }
       isTaken = true
       const lock = lockOf(notice, origin)
       if (!(await canReach(notice))) return { outcome: 'invalid_recipient' }

@@ -102,6 +102,19 @@ describe('the calls in process', () => {
     expect(await postern.sendCaptcha({ app, ...elsewhere })).toMatchObject({ outcome: 'accepted' })
   })
 
+  test('a send with a policy of its own: a refusal has the name of that policy, for included rules too', async () => {
+    const rule = { name: 'recipient', key: '{app}:{to}', sliding: '1 per 1h' }
+    const own = [{ name: 'scene', key: '{scene}', sliding: '1 per 1h' }, { include: 'captcha' }]
+    const { postern } = await open({ policies: { ...noLimits, captcha: [rule], own } })
+    const send = (to: string, scene: string) =>
+      postern.sendCaptcha({ app, channel: 'sms', to, scene, policy: 'own' })
+    const to = newPhone()
+    expect(await send(to, 'one')).toMatchObject({ outcome: 'accepted' })
+    const refused = { outcome: 'limited', policy: 'own' }
+    expect(await send(newPhone(), 'one')).toMatchObject({ ...refused, rule: 'scene' })
+    expect(await send(to, 'two')).toMatchObject({ ...refused, rule: 'recipient' })
+  })
+
   test('an idempotencyKey: a repeat gets the first answer, by HTTP too; another request is refused', async () => {
     const { postern, post } = await open()
     const asked = { channel: 'sms', to: newPhone() } as const
