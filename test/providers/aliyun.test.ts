@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { resultOfCode } from '../../src/providers/aliyun/errors.ts'
 import { signAcs3 } from '../../src/providers/aliyun/signature.ts'
@@ -117,6 +117,34 @@ describe('aliyun', () => {
       expect((await daysOf('2026-11-01T16:14:00Z')).sort()).toEqual(['20261101', '20261102'])
       expect(await daysOf('2026-11-01T16:16:00Z')).toEqual(['20261102'])
     })
+  })
+
+  it('finds a message among more records of the day than one page has', async () => {
+    await withProvider(given, async (provider, farEnd) => {
+      const sent = { noticeId: newId(), to: message.to, sentAt: Date.now() - 61_000 }
+      await provider.send({ ...message, noticeId: sent.noticeId }, never)
+      const [record] = farEnd.records
+      const others = Array.from({ length: 99 }, () => ({ ...(record as object), OutId: 'other' }))
+      farEnd.records.unshift(...(others as typeof farEnd.records))
+      expect(await provider.query?.(sent, never)).toEqual({ kind: 'accepted' })
+      const missing = { ...sent, noticeId: newId() }
+      expect((await provider.query?.(missing, never))?.kind).toBe('unavailable')
+    })
+  })
+
+  it('does not ask for a day before it begins at Aliyun, which can be before it begins here', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-11-01T15:50:00Z') })
+    try {
+      await withProvider(given, async (provider, farEnd) => {
+        const sent = { noticeId: newId(), to: message.to, sentAt: Date.now() - 61_000 }
+        expect((await provider.query?.(sent, never))?.kind).toBe('unavailable')
+        farEnd.clock.fastMs = 660_000
+        await provider.send({ ...message, noticeId: sent.noticeId }, never)
+        expect(await provider.query?.(sent, never)).toEqual({ kind: 'accepted' })
+      })
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it.each([

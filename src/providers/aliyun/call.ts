@@ -3,7 +3,10 @@ import { parseObject } from '../../base/json.ts'
 import type { createHttpProvider } from '../http-provider.ts'
 import { type AccessKey, signAcs3 } from './signature.ts'
 
-/** Signed calls to Dysmsapi or Dypnsapi. A call returns the object in the answer, or a result if there is no object. */
+/**
+ * Signed calls to Dysmsapi or Dypnsapi. A call returns the object in the answer and Aliyun's time, or a result if there is
+ * no object.
+ */
 export function createAliyunCall(
   ask: ReturnType<typeof createHttpProvider>['ask'],
   settings: AccessKey & { readonly endpoint: string },
@@ -18,6 +21,7 @@ export function createAliyunCall(
     const url = `${origin}/?${signed.query}`
     const { headers } = signed
     const { result, answer } = await ask({ method, url, headers, body: '' }, signal)
-    return result ? { result } : { answer: parseObject(answer.body) }
+    if (result) return { result }
+    return { answer: parseObject(answer.body), atMs: Date.parse(answer.headers.date ?? '') }
   }
 }

@@ -26,6 +26,10 @@ export const aliyun: ProviderKind<AliyunSettings> = {
 const recordDelayMs = 60_000
 /** Aliyun refuses calls of a clock that differs by more. */
 const maxClockErrorMs = 900_000
+/** The longest page of records. */
+const pageSize = 50
+/** Ends a query whose pages never end. */
+const maxPages = 20
 
 function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps): Provider {
   const { ask, providerWith } = createHttpProvider(aliyun, name, deps)
@@ -42,26 +46,38 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
     return accepted(answer.BizId)
   }
 
-  /** The records of one day. Undefined if the answer has none. */
-  async function recordsOf(to: string, SendDate: string, signal: AbortSignal) {
-    const query = { PhoneNumber: vendorNumber(to), SendDate, PageSize: '50', CurrentPage: '1' }
-    const { answer } = await call('QuerySendDetails', query, signal)
-    const details = answer?.Code === 'OK' && answer.SmsSendDetailDTOs
-    const records = isObject(details) ? details.SmsSendDetailDTO : undefined
-    return Array.isArray(records) ? records : undefined
+  /** Whether the records of one day have the message: undefined if the answers do not show it. `atMs`: Aliyun's time. */
+  async function findIn(day: string, { to, noticeId }: SentMessage, signal: AbortSignal) {
+    const query = { PhoneNumber: vendorNumber(to), SendDate: day, PageSize: String(pageSize) }
+    for (let page = 1; page <= maxPages; page += 1) {
+      const asked = { ...query, CurrentPage: String(page) }
+      const { answer, atMs } = await call('QuerySendDetails', asked, signal)
+      const details = answer?.Code === 'OK' && answer.SmsSendDetailDTOs
+      const records = isObject(details) ? details.SmsSendDetailDTO : undefined
+      if (!Array.isArray(records)) return { isTaken: undefined, atMs }
+      const isTaken = records.some((record) => isObject(record) && record.OutId === noticeId)
+      if (isTaken || records.length < pageSize) return { isTaken, atMs }
+    }
+    return { isTaken: undefined }
   }
 
-  /** A record has the day on which Aliyun accepted the message. Near midnight, that can be the day before or after. */
-  async function query(
-    { to, noticeId, sentAt }: SentMessage,
-    signal: AbortSignal,
-  ): Promise<SendResult> {
+  /**
+   * A record has the day on which Aliyun accepted the message. Near midnight, that can be the day before or after. A day
+   * that has not begun at Aliyun has no records, and may be refused.
+   */
+  async function query(sent: SentMessage, signal: AbortSignal): Promise<SendResult> {
+    const { sentAt } = sent
     const days = new Set([sentAt - maxClockErrorMs, sentAt + maxClockErrorMs].map(beijingDay))
-    const lists = await Promise.all([...days].map((day) => recordsOf(to, day, signal)))
-    const isTaken = lists.flat().some((record) => isObject(record) && record.OutId === noticeId)
-    if (isTaken) return accepted()
-    if (lists.includes(undefined))
-      return { kind: 'unknown', detail: 'aliyun: no outcome in the answer' }
+    let today: string | undefined
+    let isKnown = true
+    for (const day of days) {
+      if (today !== undefined && day > today) continue
+      const { isTaken, atMs } = await findIn(day, sent, signal)
+      if (isTaken) return accepted()
+      if (isTaken === undefined) isKnown = false
+      if (atMs) today = beijingDay(atMs)
+    }
+    if (!isKnown) return { kind: 'unknown', detail: 'aliyun: no outcome in the answer' }
     return clock() - sentAt > recordDelayMs
       ? { kind: 'unavailable', detail: 'aliyun: the message is not in the records' }
       : { kind: 'unknown', detail: 'aliyun: the message is not in the records yet' }

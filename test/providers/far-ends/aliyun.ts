@@ -4,7 +4,8 @@ import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
 
 /**
  * Dysmsapi and Dypnsapi. They check signature version 3 from the request itself, and answer business errors in HTTP
- * 200 and gateway errors in 4xx. Dysmsapi keeps records that QuerySendDetails reads.
+ * 200 and gateway errors in 4xx. Dysmsapi keeps records that QuerySendDetails reads by day and page. It refuses a day
+ * that has not begun by its clock.
  */
 export async function startAliyunFarEnd(key: { id: string; secret: string }) {
   const records: {
@@ -21,19 +22,32 @@ export async function startAliyunFarEnd(key: { id: string; secret: string }) {
     return answer(request, behaviour)
   })
 
+  const clock = { fastMs: 0 }
+  const inBeijing = () => {
+    const iso = new Date(Date.now() + clock.fastMs + 8 * 3_600_000).toISOString()
+    return iso.slice(0, 19).replace('T', ' ')
+  }
+  const dayOf = (time: string) => time.slice(0, 10).replaceAll('-', '')
+
   function queried({ query }: VendorRequest) {
+    const date = new Date(Date.now() + clock.fastMs).toUTCString()
+    if (String(query.get('SendDate')) > dayOf(inBeijing())) {
+      return { ...error(200, 'isv.INVALID_PARAMETERS', 'SendDate'), headers: { date } }
+    }
     const found = records.filter(
       ({ PhoneNum, SendDate }) =>
-        PhoneNum === query.get('PhoneNumber') &&
-        SendDate.slice(0, 10).replaceAll('-', '') === query.get('SendDate'),
+        PhoneNum === query.get('PhoneNumber') && dayOf(SendDate) === query.get('SendDate'),
     )
-    return json(200, {
+    const size = Number(query.get('PageSize'))
+    const start = (Number(query.get('CurrentPage')) - 1) * size
+    const body = {
       Code: 'OK',
       Message: 'OK',
       RequestId: 'A-1',
       TotalCount: String(found.length),
-      SmsSendDetailDTOs: { SmsSendDetailDTO: found },
-    })
+      SmsSendDetailDTOs: { SmsSendDetailDTO: found.slice(start, start + size) },
+    }
+    return json(200, body, { date })
   }
 
   function answer({ query, headers }: VendorRequest, behaviour: Behaviour) {
@@ -56,16 +70,20 @@ export async function startAliyunFarEnd(key: { id: string; secret: string }) {
       case 'error_inside':
         return error(200, 'isv.OUT_OF_SERVICE', '业务停机')
     }
-    const inBeijing = new Date(Date.now() + 8 * 3_600_000).toISOString()
-    const SendDate = inBeijing.slice(0, 19).replace('T', ' ')
-    records.push({ OutId: reference, PhoneNum: to, SendDate, SendStatus: 1, ErrCode: '' })
+    records.push({
+      OutId: reference,
+      PhoneNum: to,
+      SendDate: inBeijing(),
+      SendStatus: 1,
+      ErrCode: '',
+    })
     const taken = { reference, to: to.length === 11 ? `+86${to}` : `+${to}` }
     const BizId = `9^${reference}`
     const made = isPnvs ? { Success: true, Model: { BizId, OutId: reference } } : { BizId }
     return { ...json(200, { Code: 'OK', Message: 'OK', RequestId: 'A-1', ...made }), taken }
   }
 
-  return Object.assign(farEnd, { records })
+  return Object.assign(farEnd, { records, clock })
 }
 
 function error(status: number, code: string, message: string) {
