@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { ownKinds } from '../../src/providers/kinds.ts'
 import { readPage, tryProvider } from './try.ts'
@@ -10,5 +12,17 @@ describe('the page of a provider', () => {
     expect(complaints).toEqual([])
     expect(seen).toHaveLength(1)
     if (kind !== 'smpp') expect(JSON.stringify(seen)).toContain(noticeId)
+  })
+
+  it.each([[[]], [['nobody']], [['smtp', 'smtp']]])('try.ts with %j: its usage', (args) => {
+    const script = fileURLToPath(new URL('try.ts', import.meta.url))
+    const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args])
+    expect([status, `${stdout}`, `${stderr}`]).toEqual([
+      1,
+      '',
+      expect.stringMatching(
+        /^Usage: npx node test\/providers\/try\.ts KIND\nKinds: .*\bsmtp\b.*\n$/,
+      ),
+    ])
   })
 })

@@ -15,7 +15,7 @@ import { farEndTools } from './far-ends/http.ts'
  * Tries a provider kind with the settings of its page. It takes the policy-file entry out of
  * `docs/providers/<kind>.md`, starts the far end of its conformance case, sends one message, and shows the result.
  *
- *   npx node test/providers/try.ts <kind>
+ *   npx node test/providers/try.ts KIND
  */
 
 /** The first policy-file entry of the page. */
@@ -97,5 +97,11 @@ async function startTryRedis() {
 }
 
 if (process.argv[1] === import.meta.filename) {
-  console.dir(await tryProvider(process.argv[2] ?? ''), { depth: 5 })
+  const [kind = '', ...more] = process.argv.slice(2)
+  const kinds = ownKinds.map((each) => each.kind)
+  if (more.length > 0 || !kinds.includes(kind)) {
+    console.error(`Usage: npx node test/providers/try.ts KIND\nKinds: ${kinds.join(', ')}`)
+    process.exit(1)
+  }
+  console.dir(await tryProvider(kind), { depth: 5 })
 }
