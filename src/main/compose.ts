@@ -17,7 +17,7 @@ import { composeConsole } from './console-role.ts'
 import type { Config } from './load-config.ts'
 import type { Limits } from './reloadable-limits.ts'
 import { composeRequests } from './requests.ts'
-import { defaultKeyPrefix, openShared, type Shared } from './shared.ts'
+import { defaultKeyPrefix, measure, openShared, type Shared } from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'
 
 export interface Roles {
@@ -91,10 +91,7 @@ async function startRoles(shared: Shared, roles: Roles, options: Options) {
   // Opened before the roles and closed after them: a load balancer must see that this process is stopping.
   const adminServer = createAdminServer({
     metrics,
-    measure: async () => {
-      const [{ reasons }] = await Promise.all([readiness.ask(), stores.backlog.measure(metrics)])
-      metrics.ready.set(reasons.length === 0 ? 1 : 0)
-    },
+    measure: () => measure(shared, readiness.ask),
     readiness: readiness.ask,
     reasonsNotLive: () => liveness?.reasonsNotLive() ?? [],
     console: () => console,

@@ -9,7 +9,7 @@ import type { Additions } from '../http/plugins.ts'
 import { createApiRouter } from './api-router.ts'
 import { createExtensions, loadConfig } from './load-config.ts'
 import { composeRequests } from './requests.ts'
-import { defaultKeyPrefix, openShared } from './shared.ts'
+import { defaultKeyPrefix, measure, openShared } from './shared.ts'
 import { startWorkerRole } from './worker-role.ts'
 
 export interface PosternOptions extends Additions {
@@ -63,7 +63,7 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
   )
   if (!loaded.ok) throw new Error(`Postern cannot start:\n  ${loaded.problems.join('\n  ')}`)
   const shared = openShared(loaded.config, 'embedded', keyPrefix ?? defaultKeyPrefix)
-  const { closers, metrics, stores } = shared
+  const { closers, metrics } = shared
   let hasWorker = false
   let closing: Promise<void> | undefined
   try {
@@ -80,7 +80,7 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
         hasWorker = true
       },
       async metrics() {
-        await stores.backlog.measure(metrics)
+        await measure(shared, shared.servers.look)
         return metrics.registry.metrics()
       },
       close() {

@@ -59,6 +59,15 @@ export function openShared(
   return { config, closers, log, metrics, secrets, servers, stores, limits }
 }
 
+/** Sets the gauges that are measured before a scrape. `look` returns why this process can't work now. */
+export async function measure(
+  { metrics, stores }: Pick<Shared, 'metrics' | 'stores'>,
+  look: () => Promise<{ readonly reasons: readonly string[] }>,
+): Promise<void> {
+  const [{ reasons }] = await Promise.all([look(), stores.backlog.measure(metrics)])
+  metrics.ready.set(reasons.length === 0 ? 1 : 0)
+}
+
 /** A limiter with separate names of Redis keys, so that they do not collide with policies. */
 export function openLimiter(
   { servers, secrets, closers }: Shared,

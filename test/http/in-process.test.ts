@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { createPostern, type Plugin, type ProviderKind } from '../../src/main/create-postern.ts'
 import { testDatabase } from '../tools/database.ts'
 import { listen } from '../tools/listen.ts'
+import { ownRedis } from '../tools/own-servers.ts'
 import { clientOf, noLimits, posternEnv } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -113,6 +114,19 @@ describe('the calls in process', () => {
     const refused = { outcome: 'limited', policy: 'own' }
     expect(await send(newPhone(), 'one')).toMatchObject({ ...refused, rule: 'scene' })
     expect(await send(to, 'two')).toMatchObject({ ...refused, rule: 'recipient' })
+  })
+
+  test('the metrics of a host: ready with working servers, not ready while Redis evicts keys', async () => {
+    const { postern } = await open()
+    const readyIn = (text: string) => /^postern_ready\{process="embedded"\} (\d)$/m.exec(text)?.[1]
+    expect(readyIn(await postern.metrics())).toBe('1')
+    const { url } = await ownRedis(['--maxmemory-policy', 'allkeys-lru'])
+    const environment = {
+      ...posternEnv({ ...on, policyFile: { policies: noLimits } }),
+      REDIS_URL: url,
+    }
+    const { postern: other } = await open(undefined, { environment })
+    expect(readyIn(await other.metrics())).toBe('0')
   })
 
   test('an idempotencyKey: a repeat gets the first answer, by HTTP too; another request is refused', async () => {
