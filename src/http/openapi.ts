@@ -100,7 +100,7 @@ export function problemCodesOf(route: Route): ProblemCode[] {
 }
 
 const forPages =
-  'Publishable keys may call it, from the origins they list; they set neither `ip` nor `params`, and name no template beyond `browser.templates`.'
+  'Publishable keys may call it, from the origins they list; they set neither `ip` nor `params` nor `code` of a send, and name no template beyond `browser.templates`.'
 
 function operation(route: Route): ZodOpenApiOperationObject {
   const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
@@ -173,7 +173,7 @@ const problemHeaders: Partial<Record<ProblemCode, ZodOpenApiHeadersObject>> = {
       schema: { type: 'string' },
     },
     'RateLimit-Policy': {
-      description: 'Every window of the policy with its limit.',
+      description: 'The window that refused, with its limit.',
       schema: { type: 'string' },
     },
   },

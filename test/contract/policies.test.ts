@@ -4,8 +4,14 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { parsePolicyFile } from '../../src/config/policy-file.ts'
-import { createLimiter, type RawPolicies, type RawRule } from '../../src/limiter/index.ts'
+import {
+  createLimiter,
+  parsePolicies,
+  type RawPolicies,
+  type RawRule,
+} from '../../src/limiter/index.ts'
 import { createSectionChecks } from '../../src/main/load-config.ts'
+import { afterPass } from '../../src/rules/guess-limits.ts'
 import { pageCheckPolicy, pagePolicy, withPageRules } from '../../src/rules/policies.ts'
 
 const names = ['starter', 'strict', 'china', 'global']
@@ -134,5 +140,14 @@ test.each(commented)(
       expect(above).toMatchObject({ admitted: false, rule: rule.name })
       expect('challenge' in above).toBe(rule.mode === 'challenge')
     }
+  },
+)
+
+test.each(commented.filter(({ comment }) => /wrong (codes|guesses)|failed checks/.test(comment)))(
+  'policies/$title: a right code is not among the wrong ones that it counts',
+  ({ rule }) => {
+    const parsed = parsePolicies({ check: [rule] })
+    const { cleared, givenBack } = afterPass(parsed.ok ? (parsed.policies.check ?? []) : [])
+    expect([...cleared, ...givenBack]).toEqual([rule.name])
   },
 )
