@@ -1,15 +1,17 @@
 /** The answers for a code that was not sent. */
 import { Problem, problems } from '../../base/problems.ts'
+import { Overloaded } from '../../base/unavailable.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
 
 type NotSent = Exclude<Awaited<ReturnType<PosternCalls['sendCaptcha']>>, { outcome: 'accepted' }>
 
-/** `unavailable`: the product can repeat the call, also if its first call is not answered yet. */
+/** Throws Overloaded, a 503 that is no error, if an earlier call of this message is not answered yet. */
 export function problemOf(refused: NotSent): Problem {
   const { outcome, ...members } = refused
   switch (refused.outcome) {
-    case 'unavailable':
     case 'idempotency_in_progress':
+      throw new Overloaded('postgresql', 'an earlier call of this message is not answered yet')
+    case 'unavailable':
       return new Problem('unavailable', {}, { 'Retry-After': '2' })
     case 'limited':
     case 'locked': {
