@@ -1,8 +1,19 @@
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
 /** Only the installed package runs JavaScript. A clone runs TypeScript. */
 export const isInstalled = import.meta.url.endsWith('.js')
 
-/** An operator who started with `npx` may not have the program on the PATH, so messages name `npx` too. */
-const program = process.env.npm_command === 'exec' ? 'npx postern' : 'postern'
+/**
+ * The program that messages name. An operator who started with npm, or whose supervisor starts
+ * `node_modules/.bin/postern`, may not have it on the PATH. `npx` finds it in the folder of the installation.
+ */
+export function programFor({ PATH = '', npm_command }: NodeJS.ProcessEnv): string {
+  const isOnPath = PATH.split(delimiter).some((folder) => existsSync(join(folder, 'postern')))
+  return npm_command === undefined && isOnPath ? 'postern' : 'npx postern'
+}
+
+const program = programFor(process.env)
 
 const scripts: Readonly<Record<string, string>> = { api: 'start:api', worker: 'start:worker' }
 

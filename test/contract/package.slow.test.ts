@@ -165,6 +165,8 @@ describe('the image', () => {
     const api = await startProcess('api', { command: [program, ...args], env, cwd: folder })
     const { stdout } = await run('postern', ['migrate'], { cwd: folder, env })
     expect(stdout).toContain('up to date')
+    const keys = await run('postern', ['keys', '--help'], { cwd: folder, env })
+    expect(keys.stdout).toMatch(/^ {2}postern keys create/m)
     expect(await api.terminate()).toBe(0)
   })
 })
@@ -212,7 +214,7 @@ describe('its program', () => {
     expect(unreachable).toMatchObject({ code: 1, stderr: expect.stringMatching(/^Failed: /) })
     const keys = await postern(['keys', '--help'])
     expect(keys).toMatchObject({ code: 0, stderr: '' })
-    expect(keys.stdout).toMatch(/^ {2}postern keys create \[--name NAME\]/m)
+    expect(keys.stdout).toMatch(/^ {2}npx postern keys create \[--name NAME\]/m)
   })
 
   test('an older Node without the one of the package: the reason, and what to do', async () => {
@@ -242,7 +244,7 @@ describe('its program', () => {
       // A sandbox is an error, and the advice is for a user who has the package.
       expect(doctor).toMatchObject({
         code: 1,
-        stdout: expect.stringContaining('postern keys create'),
+        stdout: expect.stringContaining('npx postern keys create'),
       })
       const created = await postern(['keys', 'create', '--name', 'web'], settings)
       const token = /^key: +(\S+)$/m.exec(created.stdout)?.[1] ?? ''
@@ -276,7 +278,7 @@ describe('its program', () => {
       isReady: (started) => started.output().includes('Ctrl-C stops'),
     })
     expect(demo.output()).toContain(`into ${folder}/.postern/postgres/programs, once`)
-    expect(demo.output()).toMatch(/^ +postern keys create/m)
+    expect(demo.output()).toMatch(/^ +npx postern keys create/m)
     const { post, messages } = clientOf(
       demo.url,
       await readFile(join(folder, '.postern/demo-key'), 'utf8'),
