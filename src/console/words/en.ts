@@ -168,7 +168,7 @@ export const en = {
     noChoice: 'Choose what to reset.',
     badReason: 'Give a reason: one line of at most 500 characters.',
     namedReason:
-      'The reason contains the recipient. Reasons are kept for years, so write the ticket number instead.',
+      'The reason contains the recipient. Reasons are kept longer than recipients, so write the ticket number instead.',
     latest:
       'The latest 20 of each kind are shown. During an attack, refusals and checks may be missing.',
   },

@@ -149,7 +149,7 @@ export const zh: typeof en = {
     done: '已完成并记录。',
     noChoice: '请选择要重置的内容。',
     badReason: '请填写一行原因，最多 500 个字符。',
-    namedReason: '原因中包含收件人。记录会长期保存，请改写工单号。',
+    namedReason: '原因中包含收件人。原因比收件人保存得久，请改写工单号。',
     latest: '每类最多显示最近 20 条。受到攻击时，拒绝和校验记录可能不全。',
   },
   diagnoses: {
