@@ -45,7 +45,7 @@ function open(
   /** `begin`: the work of the turn before the call. It returns the time limit, or undefined for no call. */
   async function sendTo(
     to: string,
-    { begin = async () => 1_000, ...more }: Partial<Wish> & { begin?: Begin } = {},
+    { begin = async () => 60_000, ...more }: Partial<Wish> & { begin?: Begin } = {},
   ): Promise<SendResult | Deferred | { kind: 'withdrawn' }> {
     const wish = { isUrgent: false, leftMs: 60_000, hasOther: false, ...more }
     const turn = await guarded.takeTurn(messageTo(to), wish)
@@ -92,8 +92,7 @@ test('recipients whose answers never come, of a far end that shows that it lives
       return { kind: 'postponed', detail: 'no answer in time' }
     },
   })
-  const begin = async () => 5_000
-  await Promise.all([sendTo('silent', { begin }), sendTo('silent', { begin })])
+  await Promise.all([sendTo('silent'), sendTo('silent')])
   expect(circuit).toEqual([])
   expect(await sendTo('good')).toEqual(accepted)
 })
@@ -186,13 +185,12 @@ test('it dies while messages wait: those that can go elsewhere are let go at onc
       }),
     { slots: 1 },
   )
-  const begin = async () => 60_000
-  const hung = sendTo('hung', { begin })
+  const hung = sendTo('hung')
   const results: string[] = []
   const note = (name: string) => (result: { kind: string }) =>
     results.push(`${name} ${result.kind}`)
-  void sendTo('mobile', { hasOther: true, begin }).then(note('mobile'))
-  const patient = sendTo('patient', { begin }).then(note('patient'))
+  void sendTo('mobile', { hasOther: true }).then(note('mobile'))
+  const patient = sendTo('patient').then(note('patient'))
   await eventually(() => circuit.length === 1)
   await eventually(() => results.length === 1)
   expect(results).toEqual(['mobile deferred'])
@@ -269,8 +267,7 @@ describe('a provider that is known to be fast', () => {
     }, more)
     for (let call = 0; call < 100; call++) await opened.sendTo('quick')
     calls.length = 0
-    const begin = async () => 60_000
-    const hung = [opened.sendTo('a', { begin }), opened.sendTo('b', { begin })]
+    const hung = [opened.sendTo('a'), opened.sendTo('b')]
     await eventually(() => calls.length === 2)
     releaseLater(() => {
       for (const end of ends) end(accepted)
@@ -281,11 +278,13 @@ describe('a provider that is known to be fast', () => {
   const urgently = { isUrgent: true, leftMs: 60_000, hasOther: false }
 
   test('the next message has its turn before a slot is free, and its call when one is', async () => {
+    // A message that had its turn gives it back after 250 ms.
+    vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
     const { sendTo, calls, end } = await busy()
     let isPrepared = false
     const begin = async () => {
       isPrepared = true
-      return 1_000
+      return 60_000
     }
     const next = sendTo('c', { begin })
     await eventually(() => isPrepared)
@@ -295,6 +294,7 @@ describe('a provider that is known to be fast', () => {
     end(accepted)
     end(accepted)
     expect(await next).toEqual(accepted)
+    vi.useRealTimers()
   })
 
   test.for([

@@ -26,7 +26,7 @@ export async function rowOf(postern: Pick<Postern, 'database'>, id: string): Pro
 export function untilFinal(
   postern: Pick<Postern, 'database'>,
   ids: readonly string[],
-  withinMs = 10_000,
+  withinMs = 30_000,
 ): Promise<unknown> {
   return eventually(
     async () => {

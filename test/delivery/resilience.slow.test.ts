@@ -80,7 +80,7 @@ describe('one provider of two is dead', () => {
             return [early, await sendSteadily(postern, mail, 40, 100)] as const
           }),
         ])
-        await untilFinal(postern, [...texts, ...early, ...late], 30_000)
+        await untilFinal(postern, [...texts, ...early, ...late])
         const [mailsMs, textsMs] = [await waitsMs(postern, late), await waitsMs(postern, texts)]
         return { early, late, mailsMs, textsMs }
       }
@@ -193,7 +193,6 @@ test('stopped with a backlog before a slow provider: it ends within a call’s t
   await untilFinal(
     api,
     replies.map(({ body }) => body.id),
-    30_000,
   )
   expect(await api.messages()).toHaveLength(60)
 })

@@ -17,16 +17,17 @@ test('throttled: the provider is left alone for its time, no try is used, then a
       routes: { sms: [{ use: ['phone'] }] },
     },
   })
-  await postern.post('/v1/notices', noticeBody('sms', slow))
-  await eventually(async () => {
-    const metrics = await (await fetch(`${postern.adminUrl}/metrics`)).text()
-    return /postern_sends_total\{provider="phone",outcome="throttled"[^}]*\} 1/.test(metrics)
+  const throttled = await postern.post('/v1/notices', noticeBody('sms', slow))
+  const attempt = await eventually(async () => {
+    const [first] = (await rowOf(postern, throttled.body.id)).attempts
+    expect(first.outcome).toBe('throttled')
+    return first
   })
   const { body } = await postern.post('/v1/notices', noticeBody('sms', freshPhone()))
   await untilFinal(postern, [body.id])
   const row = await rowOf(postern, body.id)
   expect(row.attempts.map(({ outcome }: { outcome: string }) => outcome)).toEqual(['accepted'])
-  expect(row.sent_at - row.created_at).toBeGreaterThan(500)
+  expect(row.sent_at - Date.parse(attempt.at)).toBeGreaterThan(1_400)
 })
 
 test("quotas 1 per 60s: the second message to a number goes to the next provider, others' do not", async () => {
@@ -67,23 +68,19 @@ test('a send that was surely not taken gives its quota back', async () => {
   })
   const { body } = await postern.post('/v1/notices', noticeBody('sms', to))
   // If the first call had kept its quota, there would be no second call within a minute.
-  await eventually(
-    async () => {
-      const { attempts } = await rowOf(postern, body.id)
-      expect(attempts).toMatchObject([{ outcome: 'unavailable', count: 3 }])
-    },
-    { withinMs: 15_000 },
-  )
+  await eventually(async () => {
+    const { attempts } = await rowOf(postern, body.id)
+    expect(attempts).toMatchObject([{ outcome: 'unavailable' }])
+    expect(attempts[0].count).toBeGreaterThanOrEqual(3)
+  })
 })
 
-test('slow mail does not delay SMS, and a code overtakes bulk that waits', {
-  timeout: 60_000,
-}, async () => {
+test('slow mail does not delay SMS, and a code overtakes bulk that waits', async () => {
   const policyFile = {
     policies: noLimits,
     delivery: { concurrency: 4 },
     providers: {
-      phone: { kind: 'sandbox', faults: [{ to: '+86139*', delay: '100ms' }] },
+      phone: { kind: 'sandbox', faults: [{ to: '+86139*', delay: '1s' }] },
       mail: { kind: 'sandbox', faults: [{ delay: '1s' }] },
     },
     routes: { sms: [{ use: ['phone'] }], email: [{ use: ['mail'] }] },
@@ -91,7 +88,7 @@ test('slow mail does not delay SMS, and a code overtakes bulk that waits', {
   const postern = await startPostern({ policyFile })
   const post = (path: string, body: unknown) => postern.post(path, body)
   const slow = await Promise.all(
-    Array.from({ length: 12 }, () => post('/v1/notices', noticeBody('email', freshEmail()))),
+    Array.from({ length: 60 }, () => post('/v1/notices', noticeBody('email', freshEmail()))),
   )
   const bulk = await Promise.all(
     Array.from({ length: 80 }, () => post('/v1/notices', noticeBody('sms', freshPhone('+86139')))),
@@ -107,7 +104,7 @@ test('slow mail does not delay SMS, and a code overtakes bulk that waits', {
   }
   const [mailsLeft, bulkLeft] = [await open(slow), await open(bulk)]
   console.log(
-    `when the code was sent, ${bulkLeft} of 80 bulk SMS and ${mailsLeft} of 12 mails were not`,
+    `when the code was sent, ${bulkLeft} of 80 bulk SMS and ${mailsLeft} of 60 mails were not`,
   )
   expect(bulkLeft).toBeGreaterThan(40)
   expect(mailsLeft).toBeGreaterThan(0)

@@ -55,14 +55,18 @@ describe('old and new versions side by side (F27)', () => {
 describe('sendAt', () => {
   test('a notice is sent at its time and not before, and its ttl counts from there', async () => {
     const postern = await startPostern({ policyFile })
-    const sendAt = new Date(Date.now() + 1_500)
-    const { status, body } = await postern.post('/v1/notices', {
-      ...noticeBody('sms', freshPhone()),
-      sendAt: sendAt.toISOString(),
-      ttl: '10s',
+    // On a busy machine, the time can be over when the request arrives: the notice is then sent at once.
+    const { sendAt, body } = await eventually(async () => {
+      const sendAt = new Date(Date.now() + 1_500)
+      const { status, body } = await postern.post('/v1/notices', {
+        ...noticeBody('sms', freshPhone()),
+        sendAt: sendAt.toISOString(),
+        ttl: '10s',
+      })
+      expect(status).toBe(202)
+      expect(Date.parse(body.expiresAt)).toBe(sendAt.getTime() + 10_000)
+      return { sendAt, body }
     })
-    expect(status).toBe(202)
-    expect(Date.parse(body.expiresAt)).toBe(sendAt.getTime() + 10_000)
     await untilFinal(postern, [body.id])
     const row = await rowOf(postern, body.id)
     expect(row.state).toBe('sent')
