@@ -4,14 +4,23 @@ import { createMetrics } from '../../src/base/metrics.ts'
 import { createEventOutbox, type EventOutbox } from '../../src/notice/event-outbox.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { type Receiver, startEventDispatcher } from '../../src/upkeep/event-dispatcher.ts'
-import { testDatabase } from '../tools/database.ts'
+import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'
 
 export const secret = 'a secret of the dispatcher tests'
 
-/** An outbox in a separate database, and dispatchers over it. */
-export async function openOutbox(options: { pollMs?: number } = {}) {
+/**
+ * An outbox in a separate database, and dispatchers over it. With `isClockFrozen`, an event that is put off stays put
+ * off: PostgreSQL's clock stands still, a minute ahead of the times of new events.
+ */
+export async function openOutbox(options: { pollMs?: number; isClockFrozen?: boolean } = {}) {
+  const { isClockFrozen, ...settings } = options
   const { url, pool } = await testDatabase()
+  if (isClockFrozen) {
+    await moveDatabaseClock({ pool }, `to_timestamp(${Date.now() / 1_000 + 60})`)
+    // The connection that moved the clock uses it too.
+    await pool.query('SET search_path = public, pg_catalog')
+  }
   const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
   releaseLater(() => database.close())
   const store = createEventOutbox(database)
@@ -21,7 +30,13 @@ export async function openOutbox(options: { pollMs?: number } = {}) {
     store,
     pool,
     start(receivers: readonly Receiver[], over: EventOutbox = store) {
-      const dispatcher = startEventDispatcher({ events: over, receivers, metrics, log, ...options })
+      const dispatcher = startEventDispatcher({
+        events: over,
+        receivers,
+        metrics,
+        log,
+        ...settings,
+      })
       releaseLater(() => dispatcher.stop())
       return dispatcher
     },

@@ -419,7 +419,7 @@ describe('a step that fails', () => {
     await reader.query('BEGIN; SELECT FROM notice')
     let isOver = false
     const sends = (async () => {
-      await pool.query(`SET statement_timeout = '1200ms'`)
+      await pool.query(`SET statement_timeout = '10s'`)
       while (!isOver) await insert(nowMs)
     })()
     try {
