@@ -3,6 +3,7 @@
  * support.
  */
 import { describe, expect, test } from 'vitest'
+import { untilFinal } from '../delivery/notices.ts'
 import { eventually } from '../tools/wait.ts'
 import { type Client, openConsole } from './open-console.ts'
 
@@ -136,7 +137,8 @@ describe('the story', () => {
   test('many calls of one outage are one entry: how many, and until when', async () => {
     const to = newNumber()
     const { body } = await send(to)
-    await postern.messageFor(body.id)
+    // Until then, the worker can write over the attempts.
+    await untilFinal(postern, [body.id])
     const outage = [{ provider: 'sandbox', outcome: 'unavailable', durationMs: 2 }].map((one) => ({
       ...one,
       at: new Date(Date.now() - 60_000).toISOString(),

@@ -131,11 +131,11 @@ const holdNotices = `
     $$ BEGIN NEW.state = 'sending'; NEW.due_at = now() + interval '1 day'; RETURN NEW; END $$;
   CREATE TRIGGER hold_notice BEFORE INSERT ON notice FOR EACH ROW EXECUTE FUNCTION hold_notice()`
 
-/** Makes the write of a row slow. */
-const slowNotices = `
-  CREATE OR REPLACE FUNCTION slow_notice() RETURNS trigger LANGUAGE plpgsql AS
-    $$ BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END $$;
-  CREATE TRIGGER slow_notice BEFORE INSERT ON notice FOR EACH ROW EXECUTE FUNCTION slow_notice()`
+/** The write of a row waits until the test gives this lock back. */
+const stopNotices = `
+  CREATE OR REPLACE FUNCTION stop_notice() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$;
+  CREATE TRIGGER stop_notice BEFORE INSERT ON notice FOR EACH ROW EXECUTE FUNCTION stop_notice()`
 
 /** A request that committed its notice `ms` ago and died before it could store its answer. */
 async function loseAnswer(ms: number): Promise<void> {
@@ -323,20 +323,23 @@ test('the answer of the commit is lost: 503, not silence, and the repeat is acce
   await api.post('/v1/captchas', { channel: 'sms', to: '+8615700157001' })
   // After the row is written, no answer of PostgreSQL arrives.
   const { pool } = postern.database
-  await pool.query(slowNotices)
+  const holder = await pool.connect()
+  await holder.query('SELECT pg_advisory_lock(1)')
+  await pool.query(stopNotices)
   let answered: Promise<{ reply: Reply; tookMs: number }>
   try {
     const startMs = performance.now()
     answered = send().then((reply) => ({ reply, tookMs: performance.now() - startMs }))
     await eventually(async () => {
       const { rows } = await pool.query(
-        "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%INSERT INTO notice%' AND wait_event = 'PgSleep' AND datname = current_database()",
+        "SELECT 1 FROM pg_stat_activity WHERE query LIKE '%INSERT INTO notice%' AND wait_event = 'advisory' AND datname = current_database()",
       )
       return rows.length > 0
     })
     proxy.dropAnswers()
   } finally {
-    await dropTrigger('slow_notice')
+    holder.release(true)
+    await dropTrigger('stop_notice')
   }
   const { reply, tookMs } = await answered
   expect(reply.status).toBe(503)

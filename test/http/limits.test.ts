@@ -49,8 +49,13 @@ describe('limited', () => {
 
   test('429 names policy, rule, window and the wait; the headers say the same in whole seconds', async () => {
     const to = '+8613900139000'
-    await send(to)
-    const refused = await send(to)
+    // On a busy machine, the window of 2 s can end between the two.
+    const refused = await eventually(async () => {
+      await send(to)
+      const second = await send(to)
+      expect(second.status).toBe(429)
+      return second
+    })
     expectPromised('post /v1/captchas', refused)
     expect(refused.body).toMatchObject({
       code: 'limited',

@@ -101,6 +101,7 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
   const mountAt = inject('mountAt')
   if (mountAt) {
     const { url, adminUrl, stop } = await startInHost(mountAt, env, redis.prefix, options.roles)
+    await eventually(() => isKeyMade(database))
     return { url, adminUrl, key, redis, database, stop, ...clientOf(url, key) }
   }
   const loaded = await loadConfig(env)
@@ -110,6 +111,8 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
     quietMs: 0,
   })
   releaseLater(() => running.close())
+  // A start that PostgreSQL did not answer in time makes the key later.
+  if (running.addresses.api) await eventually(() => isKeyMade(database))
   return {
     url: running.addresses.api ?? '',
     adminUrl: running.addresses.admin as string,
@@ -119,6 +122,13 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
     stop: () => running.close(),
     ...clientOf(running.addresses.api ?? '', key),
   }
+}
+
+async function isKeyMade({ pool }: TestDatabase): Promise<boolean> {
+  // A test with a server of its own has no pool here, and no key that others made.
+  if (!pool) return true
+  const { rows } = await pool.query("SELECT FROM api_key WHERE name = 'bootstrap'")
+  return rows.length > 0
 }
 
 /** The same, mounted in a foreign Express app. No request for a path of Postern may reach the rest of that app. */

@@ -54,7 +54,7 @@ test('testDatabase: each clone is its own and disappears with the test', async (
 test('a Redis of its own: frozen it stays silent, thawed it answers, killed and started it has its data on the same port', async () => {
   const server = await ownRedis()
   const client = openRedis(server.url, { commandTimeout: 300 })
-  await client.set('key', 'kept')
+  await eventually(() => client.set('key', 'kept'))
   server.freeze()
   await expect(client.get('key')).rejects.toThrow(/timed out/)
   server.thaw()
@@ -85,7 +85,7 @@ describe('startTcpProxy', () => {
     const server = await ownRedis()
     const proxy = await startTcpProxy(server.port)
     const client = openRedis(proxy.through(server.url), { commandTimeout: 1_500 })
-    await client.set('n', 0)
+    await eventually(() => client.set('n', 0))
     return { proxy, client, direct: openRedis(server.url) }
   }
 
@@ -118,7 +118,7 @@ describe('startTcpProxy', () => {
     const { proxy, client } = await redisBehindProxy()
     proxy.forward(50)
     const startedAt = performance.now()
-    await client.get('n')
+    await eventually(() => client.get('n'))
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(99)
   })
 })
