@@ -11,7 +11,7 @@ describe('an HTTP call', () => {
     const silent = createServer((socket) => sockets.push(socket.on('error', () => {})))
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
     const { port } = silent.address() as AddressInfo
-    const client = createHttpClient(100)
+    const client = createHttpClient(1_000)
     const call = (scheme: string) =>
       client.call(
         { method: 'POST', url: `${scheme}://127.0.0.1:${port}/`, headers: {}, body: 'x' },
@@ -41,7 +41,7 @@ describe('an HTTP call', () => {
   })
 
   it('is not_sent if the name does not resolve or the port is closed', async () => {
-    const client = createHttpClient(2_000)
+    const client = createHttpClient(30_000)
     const call = (url: string) => client.call({ method: 'GET', url, headers: {} }, never)
     expect(await call('http://nowhere.invalid/')).toMatchObject({ kind: 'not_sent' })
     expect(await call('http://127.0.0.1:1/')).toEqual({ kind: 'not_sent', reason: 'ECONNREFUSED' })
@@ -70,7 +70,7 @@ describe('an HTTP call', () => {
 
   it('keeps its connections for the next calls', async () => {
     const farEnd = await startHttpFarEnd(() => ({ status: 200, body: '{}' }))
-    const client = createHttpClient(2_000)
+    const client = createHttpClient(30_000)
     const url = `http://127.0.0.1:${farEnd.port}/`
     for (let turn = 0; turn < 10; turn++) {
       const outcome = await client.call({ method: 'POST', url, headers: {}, body: '' }, never)
@@ -99,7 +99,7 @@ describe('an HTTP call', () => {
   it('has one value per header: the first one, if a server and its proxy each add Retry-After', async () => {
     const headers = { 'retry-after': ['7', '9'] }
     const farEnd = await startHttpFarEnd(() => ({ status: 429, headers, body: '' }))
-    const client = createHttpClient(2_000)
+    const client = createHttpClient(30_000)
     const url = `http://127.0.0.1:${farEnd.port}/`
     const outcome = await client.call({ method: 'GET', url, headers: {} }, never)
     client.close()

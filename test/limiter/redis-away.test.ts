@@ -24,18 +24,18 @@ describe('traps: Redis away', () => {
   }
 
   /** A limiter behind a connection that can lose answers, and one with a good connection. */
-  async function limitersOfOneServer(options: object = {}) {
+  async function limitersOfOneServer(options: object = {}, deadlineMs?: number) {
     const server = await ownRedis()
     const proxy = await startTcpProxy(server.port)
-    const limiter = await limiterTo(proxy.through(server.url), options)
+    const limiter = await limiterTo(proxy.through(server.url), options, deadlineMs)
     return { proxy, limiter, direct: await limiterTo(server.url) }
   }
 
-  async function limiterTo(url: string, options: object = {}) {
+  async function limiterTo(url: string, options: object = {}, deadlineMs?: number) {
     const redis = new Redis(url, { retryStrategy: () => 50, ...options })
     redis.on('error', () => {})
     releaseLater(() => redis.disconnect())
-    const limiter = createLimiter({ policies, redis })
+    const limiter = createLimiter({ policies, redis, ...(deadlineMs ? { deadlineMs } : {}) })
     releaseLater(() => limiter.close())
     await new Promise((ready) => redis.once('ready', ready))
     await limiter.acquire('p', { u: 'first, which brings the script' })
@@ -89,7 +89,7 @@ describe('traps: Redis away', () => {
   })
 
   test('trap 11: the connection resends the command by itself: taken once', async () => {
-    const { proxy, limiter, direct } = await limitersOfOneServer()
+    const { proxy, limiter, direct } = await limitersOfOneServer({}, 30_000)
     proxy.dropAnswers()
     const asked = limiter.acquire('p', u, { requestId: 'resent' })
     await eventually(async () => (await direct.peek('p', u))[0]?.used === 1)

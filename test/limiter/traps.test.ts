@@ -214,8 +214,8 @@ describe('traps: what Redis holds', () => {
 
   test('trap 6: every key has a time to live on every path, and one that lost it gets it back', async () => {
     const { limiter, client, prefix } = await realLimiter({
-      sliding: [{ name: 'r', key: '{u}', sliding: ['2 per 1s', '500 per 1h'] }],
-      fixed: [{ name: 'r', key: '{u}', fixed: '2 per 500ms' }],
+      sliding: [{ name: 'r', key: '{u}', sliding: ['2 per 60s', '500 per 1h'] }],
+      fixed: [{ name: 'r', key: '{u}', fixed: '2 per 60s' }],
       calendar: [
         { name: 'r', key: '{u}', calendar: { limit: 2, cron: '0 0 1 1 *', timezone: 'UTC' } },
       ],

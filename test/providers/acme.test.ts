@@ -7,7 +7,7 @@ import { expect, inject, test } from 'vitest'
 import type { Provider } from '../../src/providers/provider.ts'
 import { commonEnv } from '../tools/processes.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
-import { type ConformanceCase, createSuite, tryAll } from './conformance.ts'
+import { type ConformanceCase, createSuite, shortMs, tryAll } from './conformance.ts'
 import { farEndTools } from './far-ends/http.ts'
 import { testConformance } from './test-conformance.ts'
 
@@ -185,7 +185,6 @@ test('the suite notices a far end that complains', async () => {
 })
 
 test('a promise that does not end is broken, and no promise after it: each of those gets another far end', async () => {
-  const hasty = 300
   const given: ConformanceCase = {
     ...acme,
     default: {
@@ -193,7 +192,7 @@ test('a promise that does not end is broken, and no promise after it: each of th
       create(name, settings, deps) {
         const provider = acme.default.create(name, settings, deps)
         const never = () => new Promise<never>(() => {})
-        return deps.timeoutMs === hasty ? { ...provider, send: never, close: never } : provider
+        return deps.timeoutMs === shortMs ? { ...provider, send: never, close: never } : provider
       },
     },
     conformance: {
@@ -203,13 +202,13 @@ test('a promise that does not end is broken, and no promise after it: each of th
     },
   }
   const told = new Map<string, string | undefined>()
-  const count = await tryAll(given, farEndTools, 3_000, (says, fault) =>
+  const count = await tryAll(given, farEndTools, 5_000, (says, fault) =>
     told.set(says, fault?.message),
   )
   const broken = [...told].filter(([, fault]) => fault !== undefined)
   expect(broken).toEqual([
-    [expect.stringContaining('does: hang'), 'did not end within 3 s'],
-    [expect.stringContaining('its own time limit'), 'did not end within 3 s'],
+    [expect.stringContaining('does: hang'), 'did not end within 5 s'],
+    [expect.stringContaining('its own time limit'), 'did not end within 5 s'],
   ])
   expect([count, told.size]).toEqual([2, createSuite(given, farEndTools).promises.length])
 })

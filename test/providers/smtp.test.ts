@@ -4,6 +4,7 @@ import PostalMime from 'postal-mime'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { resultOfFailure } from '../../src/providers/smtp/errors.ts'
+import { eventually } from '../tools/wait.ts'
 import smtp, * as given from './cases/smtp.ts'
 import { makeCertificate } from './far-ends/certificate.ts'
 import { type SmtpFarEnd, startSmtpFarEnd } from './far-ends/smtp.ts'
@@ -33,7 +34,7 @@ describe('smtp', () => {
     return farEnd
   }
 
-  function create(url: string, timeoutMs = 2_000) {
+  function create(url: string, timeoutMs = 20_000) {
     const settings = smtp.settings.parse({ url, from })
     const provider = smtp.create('mail', settings, { timeoutMs, concurrency: 100, clock: Date.now })
     closers.push(provider.close)
@@ -160,7 +161,7 @@ describe('smtp', () => {
     const settings = smtp.settings.parse({
       ...{ url: `smtp://127.0.0.1:${port}`, from, ehlo: 'mail.acme.test' },
     })
-    const deps = { timeoutMs: 2_000, concurrency: 100, clock: Date.now }
+    const deps = { timeoutMs: 20_000, concurrency: 100, clock: Date.now }
     const provider = smtp.create('mail', settings, deps)
     closers.push(provider.close)
     await provider.send({ ...message, noticeId: newId() }, never)
@@ -256,7 +257,7 @@ describe('smtp', () => {
     const result = await provider.send({ ...message, noticeId: newId() }, never)
     expect(result).toEqual({ kind: 'unavailable', detail: 'SMTP no answer in time' })
     // The greeting alone would take longer.
-    expect(performance.now() - startedAt).toBeLessThan(5_000)
+    expect(performance.now() - startedAt).toBeLessThan(9_000)
     expect(taken).toEqual([])
   })
 
@@ -328,7 +329,7 @@ describe('smtp', () => {
     })
     const url = `smtp://127.0.0.1:${port}`
     const settings = smtp.settings.parse({ url, from, connections: 1 })
-    const deps = { timeoutMs: 2_000, concurrency: 100, clock: Date.now }
+    const deps = { timeoutMs: 20_000, concurrency: 100, clock: Date.now }
     const provider = smtp.create('mail', settings, deps)
     closers.push(provider.close)
     const kinds: string[] = []
@@ -419,21 +420,27 @@ describe('smtp', () => {
       },
     })
     const provider = create(`smtp://127.0.0.1:${port}`, 2_000)
-    const signs: string[] = []
-    const sendTo = (name: string) =>
-      provider.send({ ...message, noticeId: newId(), to: `${name}@example.test` }, never, () =>
-        signs.push(name),
-      )
-    const silent = Promise.all(['silent1', 'silent2', 'silent3'].map(sendTo))
-    await expect.poll(() => signs.length, { timeout: 1_400 }).toBe(3)
-    expect(await sendTo('ada')).toMatchObject({ kind: 'accepted' })
     const result = {
       kind: 'postponed',
       retryAfterMs: 30_000,
       detail: 'SMTP no answer in time',
     }
-    expect(await silent).toEqual([result, result, result])
-    expect(signs).toHaveLength(3)
+    // Again where a busy machine was late.
+    await eventually(async () => {
+      const startMs = performance.now()
+      const signsMs: number[] = []
+      const sendTo = (name: string) =>
+        provider.send({ ...message, noticeId: newId(), to: `${name}@example.test` }, never, () =>
+          signsMs.push(performance.now() - startMs),
+        )
+      const silent = Promise.all(['silent1', 'silent2', 'silent3'].map(sendTo))
+      await expect.poll(() => signsMs.length).toBe(3)
+      expect(await sendTo('ada')).toMatchObject({ kind: 'accepted' })
+      expect(await silent).toEqual([result, result, result])
+      expect(signsMs).toHaveLength(3)
+      // The circuit counts a call without a sign as late after 1.5 s.
+      expect(Math.max(...signsMs)).toBeLessThan(1_400)
+    })
   })
 
   it('a server that no longer greets is away, for every recipient; so is one that is silent after the message', async () => {
