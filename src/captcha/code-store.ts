@@ -11,7 +11,7 @@
  * again. So a caller with a 503 has lost neither a try nor a right code.
  *
  * While `SECRET_PREVIOUS` is set, a code may lie under the name of either secret. A new code goes under the current
- * name, and settling it empties the other name. So an owner never has two valid codes.
+ * name, and settling it removes the earlier codes under the other name. So an owner never has two valid codes.
  */
 import { randomUUID } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
@@ -69,7 +69,8 @@ type Step =
   | ['guess', requestId: string, noticeId: string, ...digests: string[]]
   | ['takeBack', requestId: string]
   | ['look' | 'drop', noticeId: string]
-  | ['clear' | 'scenes']
+  | ['clear', endsMs: string, noticeId: string]
+  | ['scenes']
 
 type Answer =
   | string
@@ -133,11 +134,12 @@ export function createCodeStore(
     for (const key of keys) {
       const answer = await take({ key, scene, step: ['settle', noticeId] })
       if (answer === 0) hasCodes = true
-      if (answer !== 1) continue
+      const endsMs = Number(answer)
+      if (endsMs <= 0) continue
       // While processes with other secrets run, either key may have the newer code. So the key of the current secret is
       // cleared too, if the settled code is under the previous secret.
-      for (const other of keys)
-        if (other !== key) await take({ key: other, scene, step: ['clear'] })
+      const clear: Step = ['clear', String(endsMs), noticeId]
+      for (const other of keys) if (other !== key) await take({ key: other, scene, step: clear })
       return 'current'
     }
     return hasCodes ? 'gone' : 'lost'
