@@ -96,8 +96,9 @@ export function createCodeStore(
   const keysOf = ({ app, channel, to }: Omit<CodeOwner, 'scene'>) =>
     secrets.subjectHashes([app, channel, to]).map((hash) => `${options.keyPrefix}code:${hash}`)
 
-  const digestOf = (owner: CodeOwner, code: string) =>
-    secrets.codeDigests([...partsOf(owner), code])[0] as string
+  /** One digest per secret in use, the current secret first. */
+  const digestsOf = (owner: CodeOwner, code: string) =>
+    secrets.codeDigests([...partsOf(owner), code])
 
   const take = createBatcher<{ key: string; scene: string; step: Step }, Answer>({
     // In a cluster the keys of one call must be in one slot. Keys of different owners are not.
@@ -146,8 +147,7 @@ export function createCodeStore(
   }
 
   return {
-    /** The keyed hash of a code, for texts that must not contain the code. */
-    digestOf,
+    digestsOf,
 
     /**
      * Stores a new code. Returns true if the code is pending: the old code then stays valid until `settle`. `onPass` is
@@ -160,7 +160,7 @@ export function createCodeStore(
       onPass?: string,
     ): Promise<boolean> {
       const [key = '', ...previousKeys] = keysOf(owner)
-      const digest = digestOf(owner, code)
+      const [digest = ''] = digestsOf(owner, code)
       const hasOthers = previousKeys.length > 0 ? '1' : '0'
       const tries = String(triesPerCode)
       const sealed = onPass === undefined ? '' : secrets.seal(onPass, noticeId).toString('base64')
@@ -178,7 +178,7 @@ export function createCodeStore(
     /** Takes one try, compares, and uses up a right code. Throws Unavailable; its effects are then taken back. */
     async guess(owner: CodeOwner, code: string, noticeId = ''): Promise<GuessResult> {
       const requestId = randomUUID()
-      const digests = secrets.codeDigests([...partsOf(owner), code])
+      const digests = digestsOf(owner, code)
       const step: Step = ['guess', requestId, noticeId, ...digests]
       try {
         let gone = -1
