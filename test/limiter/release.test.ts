@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLimiter } from '../../src/limiter/index.ts'
+import { createLimiter, type RawPolicies } from '../../src/limiter/index.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -79,6 +79,35 @@ test('what was taken before new policies came is given back after, whatever beca
     await expect(limiter.release('none', u, 'x')).rejects.toMatchObject({ name: 'UnknownPolicy' })
     expect(await limiter.release('p', { ...u, v: 'b' }, 'unknown')).toBe(false)
   }
+})
+
+test('what was taken is given back after any number of reloads while the request is remembered; later none of them is asked', async () => {
+  const first = { p: [{ name: 'all', key: '{u}', sliding: '10 per 1h' }] }
+  const second = { p: [...first.p, { name: 'more', key: '{v}', sliding: '9 per 1h' }] }
+  const { ask, engines } = await bothEngines(first)
+  const fields = { ...u, v: 'b' }
+  const take = (requestId: string) =>
+    ask((limiter) => limiter.acquire('p', fields, { requestId })).then(() => requestId)
+  const reload = (...all: RawPolicies[]) => {
+    for (const limiter of Object.values(engines)) for (const one of all) limiter.setPolicies(one)
+  }
+  const ofFirst = await take('first')
+  reload(second, second)
+  const ofSecond = await take('second')
+  reload(first, { p: [] }, { p: [] })
+  for (const id of [ofFirst, ofSecond]) {
+    expect(await ask((limiter) => limiter.release('p', fields, id))).toBe(true)
+    expect(await ask((limiter) => limiter.release('p', fields, id))).toBe(false)
+  }
+
+  const brief = createLimiter({ policies: second, rememberRequestsMs: 50 })
+  brief.setPolicies(first)
+  // The field `v` of the earlier policy is missing.
+  await expect(brief.release('p', u, 'unknown')).rejects.toMatchObject({ field: 'v' })
+  await eventually(async () => {
+    brief.setPolicies(first)
+    expect(await brief.release('p', u, 'unknown')).toBe(false)
+  })
 })
 
 test('release: when Redis gives no answer it throws, and gives back as soon as Redis answers again', async () => {
