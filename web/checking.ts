@@ -23,11 +23,13 @@ export function createChecking(parts: Parts & { onPassed: () => void; passExpire
       else change({ message: { name: 'noCode', values: { n }, tone: 'wrong' } })
     },
 
-    /** Stops waiting for a message. */
-    stop(): void {
-      messageReader.abort()
-      clearTimeout(passTimer)
-    },
+    stop,
+  }
+
+  /** Stops waiting for a message, and for the end of a pass. */
+  function stop(): void {
+    messageReader.abort()
+    clearTimeout(passTimer)
   }
 
   /** Ignores text that is not a code or the first digits of one. */
@@ -55,13 +57,15 @@ export function createChecking(parts: Parts & { onPassed: () => void; passExpire
   }
 
   function passed({ pass, id, scene, verifiedAt }: Passed): void {
-    messageReader.abort()
+    stop()
     memory.forget()
     const { channel } = state
     const to = addressOf()
-    view.carry(pass ?? '', channel, to)
+    view.carry(pass, channel, to)
     const message = { name: 'passed', tone: 'right' } as const
-    change({ busyWith: undefined, isPassed: true, wrong: '', message })
+    Object.assign(state, { busyWith: undefined, isPassed: true, wrong: '', message })
+    // The person may have corrected the address of the page during the check.
+    screen.follow()
     const lifeMs = pass && lifeOfPassMs(pass)
     if (lifeMs) passTimer = setTimeout(passExpired, lifeMs)
     tell('passed', { pass, id, scene, verifiedAt, channel, to })

@@ -42,6 +42,7 @@ export function createField(
     // A listener of the page may have reset the field.
     onPassed: () => settings.isAutosubmit && state.isPassed && form.submit(),
     passExpired() {
+      if (!state.isPassed) return
       moves.reset()
       change({ message: { name: 'passExpired', tone: 'wrong' } })
     },

@@ -20,7 +20,7 @@ export function createMoves({
     stop()
     const { channels } = settings
     const saved = memory.recall()
-    view.carry('', '', '')
+    view.carry()
     Object.assign(state, emptyState(channels[0] ?? 'sms'))
     if (saved && channels.includes(saved.channel)) {
       const { channel, sent } = saved
@@ -64,8 +64,7 @@ export function createMoves({
   }
 
   function goToAddress(channel: Channel): void {
-    work.stop()
-    checking.stop()
+    stop()
     view.challenge.replaceChildren()
     change(addressStep(state, channel))
     memory.save()

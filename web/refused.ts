@@ -4,7 +4,7 @@ import { isUnanswered, refusalOf } from './refusal.ts'
 
 export function createRefused(parts: Omit<Parts, 'refused' | 'view' | 'work'>): Refused {
   const { settings, screen, memory, tell } = parts
-  const { state, change, complain } = screen
+  const { state, complain } = screen
 
   return (during, to, problem) => {
     const { channel, sent } = state
@@ -15,11 +15,11 @@ export function createRefused(parts: Omit<Parts, 'refused' | 'view' | 'work'>): 
     const { name, values, about = '', waitMs, lockMs, isGone, isFault } = refusal
     if (isFault) console.error('<postern-code> was refused:', problem)
     // A code that was perhaps not compared stays in the input, to be sent again.
-    if (during === 'check' && !isUnanswered(problem)) change({ code: '' })
-    if (isGone && sent) change({ sent: { ...sent, expiresAtMs: 0 } })
+    if (during === 'check' && !isUnanswered(problem)) state.code = ''
+    if (isGone && sent) state.sent = { ...sent, expiresAtMs: 0 }
     if (waitMs) memory.hold('waits', to, waitMs)
     if (lockMs) memory.hold('locks', to, lockMs)
-    if (about === 'address') change({ sent: undefined })
+    if (about === 'address') state.sent = undefined
     memory.save()
     complain(name, about, values)
     tell('refused', { during, problem, channel })

@@ -68,12 +68,17 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
     view.keepInSight()
   }
 
-  /** Draws the address step if the page gives another address than before. An emptied input keeps the code. */
+  /**
+   * Draws the address step if the page gives another address than before, and removes the pass of that address. An emptied
+   * input keeps the code and the pass.
+   */
   function follow(): void {
-    const { busyWith, isPassed, channel, sent } = state
+    const { busyWith, channel, sent } = state
     const given = givenNow()
-    const isOther = sent ? given?.to && writtenNow() !== sent.to : given?.channel !== channel
-    if (given && isOther && !busyWith && !isPassed) {
+    const isOther =
+      given && (sent ? given.to && writtenNow() !== sent.to : given.channel !== channel)
+    if (isOther && !busyWith) {
+      view.carry()
       Object.assign(state, addressStep(state, given.channel))
     }
     redraw()

@@ -52,8 +52,8 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
     other,
     change,
     challenge,
-    /** Writes the pass and its recipient into the form, for the server of the site. */
-    carry(pass: string, channel: string, to: string): void {
+    /** Writes the pass and its recipient into the form, for the server of the site. Without them, the form has none. */
+    carry(pass = '', channel = '', to = ''): void {
       carried.pass.value = pass
       carried.channel.value = channel
       carried.to.value = to

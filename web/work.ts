@@ -22,7 +22,7 @@ export function createWork(view: View, screen: Screen, tell: Tell) {
     ): Promise<Result<Answer> | undefined> {
       current = new AbortController()
       const { signal } = current
-      change({ busyWith: kind })
+      state.busyWith = kind
       say(`${kind}ing`)
       return pastChallenges(ask, (offer) => solve(offer, signal), signal)
     },

@@ -26,6 +26,12 @@ const given = (page: Page) => page.locator('.postern-label[id]')
 const focused = (page: Page) => page.evaluate('document.activeElement.id')
 const change = (page: Page) => page.getByText('Change', { exact: false })
 
+/** The pass, its channel and its address, as the form sends them. */
+const carried = (page: Page) =>
+  Promise.all(
+    ['pass', 'channel', 'to'].map((name) => page.locator(`[name=postern-${name}]`).inputValue()),
+  )
+
 async function send(page: Page): Promise<void> {
   await partsOf(page).send.click()
   await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
@@ -75,6 +81,28 @@ describe('the address is corrected after the first send', () => {
     await expect.poll(() => partsOf(page).code.isVisible()).toBe(false)
   })
 
+  test('the number is corrected after "Confirmed" → the form has no pass of the first number, and the field sends again', async () => {
+    const page = await openField(browser, postern, withInput('tel'))
+    await page.clock.install()
+    const first = newNumber()
+    await mine(page).fill(first)
+    await send(page)
+    await passes(page, `+86${first}`)
+    for (const same of [`+86 ${first}`, '']) {
+      await mine(page).fill(same)
+      expect(await carried(page)).toEqual([expect.stringMatching(/./), 'sms', `+86${first}`])
+    }
+    const to = newNumber()
+    await mine(page).fill(to)
+    expect(await carried(page)).toEqual(['', '', ''])
+    // The first pass ends.
+    await page.clock.fastForward('06:00')
+    await said(page).toBe('')
+    await send(page)
+    await passes(page, `+86${to}`)
+    expect(await carried(page)).toEqual([expect.stringMatching(/./), 'sms', `+86${to}`])
+  })
+
   test.each([
     ['is spelled in another way', (to: string) => `+86 ${to.slice(0, 3)}-${to.slice(3)}`],
     ['is emptied', () => ''],
@@ -103,6 +131,21 @@ describe('the address is corrected after the first send', () => {
     await expect.poll(() => partsOf(page).send.textContent()).toBe('Send code')
     await mine(page).fill(first)
     expect(await partsOf(page).send.textContent()).toMatch(/^Send code in /)
+  })
+
+  test('the number is corrected during the check → its pass is for the first number only, and the form has none', async () => {
+    const page = await openField(browser, postern, withInput('tel'))
+    const first = newNumber()
+    await mine(page).fill(first)
+    await send(page)
+    await page.route('**/v1/captchas/check', async (route) => {
+      await mine(page).fill(newNumber())
+      await route.continue()
+    })
+    await partsOf(page).code.fill(await postern.codeFor(`+86${first}`))
+    await expect.poll(() => partsOf(page).send.isVisible()).toBe(true)
+    expect(await carried(page)).toEqual(['', '', ''])
+    expect(await page.evaluate('seen.at(-1)')).toMatchObject({ type: 'passed', to: `+86${first}` })
   })
 
   test('`to` is the address of another person, now or after a reload → no code of the first person', async () => {
