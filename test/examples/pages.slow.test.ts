@@ -1,7 +1,12 @@
+import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { launchBrowser, openPage } from '../tools/browser.ts'
 import { startPostern } from '../tools/postern.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
 import { bundleExample, installExamples, servePages, startPlainForm } from './run-example.ts'
 
 const postern = await startPostern()
@@ -57,6 +62,26 @@ test('examples/react and examples/vue: the field lives through re-rendering, unm
     await expect.poll(() => page.getByRole('status').last().textContent()).toBe('Welcome, Ann!')
     expect(messages.filter((text) => !/favicon|404|DevTools|development/.test(text))).toEqual([])
   }
+})
+
+test('examples/react in TypeScript: its declaration knows the attributes, and what an event has', async () => {
+  const folder = join(await installExamples(['react'], { '@types/react': '^19.2.0' }), 'react')
+  const tsc = join(repositoryRoot, 'node_modules/.bin/tsc')
+  const flags = '--noEmit --strict --skipLibCheck --jsx react-jsx --module esnext'.split(' ')
+  const errorsOf = async (attributes: string) => {
+    writeFileSync(join(folder, 'page.tsx'), `export const field = <postern-code ${attributes} />`)
+    const files = ['--moduleResolution', 'bundler', 'postern-code.d.ts', 'page.tsx']
+    const compiling = promisify(execFile)(tsc, [...flags, ...files], { cwd: folder })
+    return (await compiling.catch((error: { stdout: string }) => error)).stdout
+  }
+  const needed = 'publishable-key="ppk_…" src="https://codes.example"'
+  expect(
+    await errorsOf(
+      `${needed} scene="login" required onpassed={({ detail }) => detail.pass.length}`,
+    ),
+  ).toBe('')
+  expect(await errorsOf('src="https://codes.example"')).toContain("'publishable-key'")
+  expect(await errorsOf(`${needed} onpassed={({ detail }) => detail.code}`)).toContain("'code'")
 })
 
 test('examples/web-view: the app gets the pass, and why a code was refused', async () => {
