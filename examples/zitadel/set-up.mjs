@@ -18,7 +18,8 @@ async function call(path, body) {
 async function make(channel) {
   const endpoint = `${POSTERN_URL}/v1/hooks/zitadel-${channel}`
   const { id, signingKey } = await call(`/${channel}/http`, { endpoint, description: 'Postern' })
-  console.log(`ZITADEL_${channel.toUpperCase()}_KEY=${signingKey} # ${channel}=${id}`)
+  console.log(`ZITADEL_${channel.toUpperCase()}_KEY=${signingKey}`)
+  return `${channel}=${id}`
 }
 
 const activate = (channel, id) => call(`/${channel}/${id}/_activate`, {})
@@ -26,4 +27,4 @@ const activate = (channel, id) => call(`/${channel}/${id}/_activate`, {})
 
 const [step, ...providers] = process.argv.slice(2)
 if (step === 'activate') for (const provider of providers) await activate(...provider.split('='))
-else for (const channel of ['sms', 'email']) await make(channel)
+else console.log(`\nnode set-up.mjs activate ${await make('sms')} ${await make('email')}`)
