@@ -190,6 +190,11 @@ test.skipIf(!canAnalyze).each(units)(
   },
 )
 
+test.each(units)('%s: nothing wins over the ports of its instances', (unit) => {
+  // systemd.exec: settings of an EnvironmentFile override those of Environment.
+  expect(read(`deploy/systemd/${unit}`)).not.toMatch(/^EnvironmentFile=/m)
+})
+
 test.each(units)(
   '%s: its time to stop is longer than a process gives itself, HAProxy’s drain included',
   (unit) => {
