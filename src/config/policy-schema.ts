@@ -185,7 +185,8 @@ export const policyFileSchema = z.strictObject({
       tries: z.int().min(1).max(20).default(5),
       /** Repeats of a notice after an attempt with an unknown outcome (a captcha: one). */
       unknownRetries: z.int().min(0).max(10).default(1),
-      timeout: duration.default(5_000),
+      /** A stop waits for the calls under way, and no longer than a supervisor does. */
+      timeout: duration.refine((ms) => ms <= 15_000, 'must be at most 15s').default(5_000),
       concurrency: z.int().min(1).max(1_000).default(100),
     })
     .prefault({}),

@@ -31,6 +31,8 @@ type Fate = Receipt['outcome'] | 'repeated' | 'unmatched'
 
 const keptForMs = 3_600_000
 const perSweep = 500
+/** A bound, because a sweep must end when the process stops. */
+const sweepsPerPass = 20
 
 export function createReceipts(
   database: Database,
@@ -85,23 +87,30 @@ export function createReceipts(
       return row
     },
 
-    /** Tries stored receipts again. Any number of workers can do this at once. */
+    /** Tries all stored receipts again that are due. Any number of workers can do this at once. */
     async sweep(): Promise<void> {
-      const rows = await database.query<Row & { isOver: boolean }>('receipt-again', againSql, [
-        perSweep,
-        keptForMs,
-      ])
-      // Applied in the order of arrival, because the first receipt counts.
-      const fates = await Promise.all(rows.map((row) => apply(row)))
-      const gone = rows.filter(({ isOver }, index) => isOver || fates[index] !== 'unmatched')
-      if (gone.length > 0) {
-        await database.query('receipt-forget', forgetSql, columns(gone, ['provider', referenceOf]))
-      }
-      rows.forEach(({ provider, isOver }, index) => {
-        const fate = fates[index] as Fate
-        if (isOver || fate !== 'unmatched') metrics.receipts.inc({ provider, result: fate })
-      })
+      for (let sweeps = 0; sweeps < sweepsPerPass; sweeps++)
+        if ((await sweepSome()) < perSweep) return
     },
+  }
+
+  /** Returns the number of receipts that were tried. */
+  async function sweepSome(): Promise<number> {
+    const rows = await database.query<Row & { isOver: boolean }>('receipt-again', againSql, [
+      perSweep,
+      keptForMs,
+    ])
+    // Applied in the order of arrival, because the first receipt counts.
+    const fates = await Promise.all(rows.map((row) => apply(row)))
+    const gone = rows.filter(({ isOver }, index) => isOver || fates[index] !== 'unmatched')
+    if (gone.length > 0) {
+      await database.query('receipt-forget', forgetSql, columns(gone, ['provider', referenceOf]))
+    }
+    rows.forEach(({ provider, isOver }, index) => {
+      const fate = fates[index] as Fate
+      if (isOver || fate !== 'unmatched') metrics.receipts.inc({ provider, result: fate })
+    })
+    return rows.length
   }
 }
 
@@ -131,22 +140,24 @@ const namesRecipient = `CASE notice.channel
     WHEN 'sms' THEN strpos(regexp_replace(first.detail, '[^0-9]', '', 'g'), right(notice.recipient, 8)) > 0
     ELSE strpos(lower(first.detail), lower(notice.recipient)) > 0 END`
 
-/** One row per receipt whose notice was found, in `sent` or a later state. */
+/**
+ * One row per receipt whose notice was found, in `sent` or a later state. A receipt with another message id changes
+ * nothing: it is for another call, or for another part of a long text.
+ */
 const applyMove = `
   WITH found AS (
-    SELECT r.n, r.outcome, r.detail, notice.id, notice.state
+    SELECT r.n, r.outcome, r.detail, notice.id, notice.state, notice.fits
     FROM ${receiptRows}
     CROSS JOIN LATERAL (
-      SELECT id, state FROM notice
+      SELECT id, state, coalesce(provider_message_id = r.message_id, true) AS fits FROM notice
       WHERE id = r.notice_id AND provider = r.provider
-        AND coalesce(provider_message_id = r.message_id, true)
       UNION ALL
-      SELECT id, state FROM notice
+      SELECT id, state, true FROM notice
       WHERE r.notice_id IS NULL AND provider = r.provider AND provider_message_id = r.message_id
       ORDER BY id DESC LIMIT 1
     ) AS notice
   ), first AS (
-    SELECT DISTINCT ON (id) * FROM found WHERE state = 'sent' ORDER BY id, n
+    SELECT DISTINCT ON (id) * FROM found WHERE state = 'sent' AND fits ORDER BY id, n
   ), moved AS (
     UPDATE notice
     SET state = first.outcome, finished_at = now(),

@@ -14,6 +14,9 @@ import { isSameSecret } from '../crypto/same-secret.ts'
  * undefined for a value that is not a report, and `notFinal` for a report that a final report will follow.
  */
 export const notFinal = 'notFinal'
+/** Stands for a report that cannot be read among others that can. Without an id, it is counted as malformed. */
+const unreadable: Receipt = { outcome: 'failed' }
+
 type ReadReport = (report: unknown) => Receipt | typeof notFinal | undefined
 
 export function defineReportReader(
@@ -42,8 +45,11 @@ function parseReports(
 ): ParsedReceipts {
   const pushed = parseJson(request.rawBody.toString())
   const reports = (Array.isArray(pushed) ? pushed : [pushed]).map(readReport)
-  if (reports.includes(undefined)) return { ok: false, reason: 'malformed' }
-  const receipts = reports.filter((report) => typeof report === 'object')
+  const isMalformed = reports.length > 0 && reports.every((report) => report === undefined)
+  if (isMalformed) return { ok: false, reason: 'malformed' }
+  const receipts = reports
+    .filter((report) => report !== notFinal)
+    .map((report) => report ?? unreadable)
   const body = JSON.stringify(thanks)
   return { ok: true, receipts, reply: { status: 200, contentType: 'application/json', body } }
 }

@@ -179,6 +179,14 @@ test.each([
   for (const problem of problems) expect(problem).toMatch(line)
 })
 
+test('a time limit of a call that a stop could not wait for is refused', async () => {
+  const text = (timeout: string) => `${small}delivery: { timeout: ${timeout} }\n`
+  expect(await problemsOf(read(text('16s')))).toEqual([
+    expect.stringMatching(/delivery\.timeout: must be at most 15s/),
+  ])
+  expect((await read(text('15s'))).ok).toBe(true)
+})
+
 test('a missing file is reported', async () => {
   expect(await readPolicyFile('/nowhere/postern.yaml', {}, noChecks)).toEqual({
     ok: false,

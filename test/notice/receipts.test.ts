@@ -130,6 +130,18 @@ describe('a receipt for a sent notice', () => {
     await receipts.sweep()
     expect((await stateOf(id)).state).toBe('sent')
   })
+
+  test('of a further part of a long text, with an id of its own: a repeat, not kept as early', async () => {
+    const id = await sent()
+    const before = await countOf('repeated')
+    await receipts.take('a', [
+      { noticeId: id, messageId: `m-${id}`, outcome: 'delivered' },
+      { noticeId: id, messageId: 'm-part-2', outcome: 'delivered' },
+    ])
+    expect((await stateOf(id)).state).toBe('delivered')
+    expect(await countOf('repeated')).toBe(before + 1)
+    expect(await receipts.find(id)).toBeUndefined()
+  })
 })
 
 test('a receipt that comes before our own `sent` is kept and applied afterwards, once', async () => {
@@ -188,6 +200,20 @@ test('early receipts are looked at less and less often, and for the last time wh
   expect(await nextLookAfter('10 minutes')).toBeCloseTo(20, 0)
   expect(await nextLookAfter('40 minutes')).toBeCloseTo(60, 0)
   expect(await nextLookAfter('61 minutes')).toBeUndefined()
+})
+
+test('an early receipt does not wait for a thousand of another system that uses the same account', async () => {
+  const { id, writeSent } = await claimed()
+  await receipts.take('a', [{ messageId: `m-${id}`, outcome: 'delivered' }])
+  await writeSent()
+  await pool.query(`
+    INSERT INTO early_receipt (provider, reference, message_id, outcome, look_at)
+    SELECT 'a', 'foreign ' || n, 'foreign ' || n, 'delivered', now() - interval '1 minute'
+    FROM generate_series(1, 1000) AS n`)
+  await pool.query(`UPDATE early_receipt SET look_at = now() WHERE message_id = $1`, [`m-${id}`])
+  await receipts.sweep()
+  expect((await stateOf(id)).state).toBe('delivered')
+  await pool.query(`DELETE FROM early_receipt WHERE reference LIKE 'foreign %'`)
 })
 
 test('a receipt that fits nothing is counted and dropped after an hour', async () => {

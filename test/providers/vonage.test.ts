@@ -71,9 +71,16 @@ describe('vonage', () => {
       expect(parse({ ...receipt, status: 'buffered' })).toMatchObject({ ok: true, receipts: [] })
     })
 
+    it('reads the others of a push with one that is no receipt, which is counted as malformed by its missing id', () => {
+      expect(parse([{}, receipt])).toMatchObject({
+        ok: true,
+        receipts: [{ outcome: 'failed' }, { messageId: '0A-1', outcome: 'delivered' }],
+      })
+    })
+
     it('refuses another token, and what is no receipt', () => {
       expect(parse(receipt, 'another-token-here')).toEqual({ ok: false, reason: 'forged' })
-      for (const pushed of [null, 1, {}, { messageId: 7 }, [receipt, {}]]) {
+      for (const pushed of [null, 1, {}, { messageId: 7 }, [{}, 1]]) {
         expect(parse(pushed)).toEqual({ ok: false, reason: 'malformed' })
       }
     })
