@@ -5,7 +5,7 @@ import { createLimiter, rateLimit } from 'postern-limiter'
 const app = express()
 app.use(express.json())
 const redis = new Redis(process.env.REDIS_URL)
-const isRight = (user, password) => user === 'ada' && password === 'open sesame'
+const logIn = (request, response) => response.json({ welcome: request.body.user })
 
 // #region lock
 const limiter = createLimiter({
@@ -17,12 +17,7 @@ const limiter = createLimiter({
 app.post(
   '/login',
   rateLimit(limiter, 'login', (req) => ({ user: req.body?.user })),
-  async (req, res) => {
-    const { user, password } = req.body
-    if (!isRight(user, password)) return res.status(401).end()
-    await limiter.reset('login', { user }) // only wrong passwords count
-    res.json({ welcome: user })
-  },
+  logIn,
 )
 // #endregion lock
 

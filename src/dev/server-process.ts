@@ -175,13 +175,20 @@ function ps(pid: number, column: string): string {
   return spawnSync('ps', ['-p', String(pid), '-o', `${column}=`], { encoding: 'utf8' }).stdout ?? ''
 }
 
+const [firstPort, portCount] = [15_000, 15_000]
+let nextPort = firstPort + (process.pid % 150) * 100
+
 /**
  * A free loopback port below the range of outgoing connections. In that range, a client that reconnects to a dead port
  * could get the same port as its source, and connect to itself.
+ *
+ * Each process takes its ports in turn, from another place than its neighbours. A port drawn at random could be one that
+ * another process has found free and not bound yet, or the port of a server that is being restarted.
  */
 export async function findFreePort(): Promise<number> {
   for (;;) {
-    const port = 15_000 + Math.floor(Math.random() * 15_000)
+    const port = nextPort
+    nextPort = port + 1 < firstPort + portCount ? port + 1 : firstPort
     const probe = createServer()
     try {
       probe.listen({ port, host: '127.0.0.1', exclusive: true })

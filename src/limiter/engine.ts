@@ -22,14 +22,12 @@ export function createEngine(
   store: Store,
   clientId?: string,
 ) {
-  const { rememberRequestsMs = 300_000, whenUnavailable } = options
+  const { rememberRequestsMs = 1, whenUnavailable } = options
   if (!Number.isSafeInteger(rememberRequestsMs) || rememberRequestsMs < 1) {
     throw new InvalidOption('rememberRequestsMs', 'must be whole milliseconds, 1 or more')
   }
   let policies = compilePolicies(options.policies, clientId)
-  let source = JSON.stringify(options.policies)
-  /** Policies from before reloads, by their source, and the time when the last requests that they counted are forgotten. */
-  const earlier = new Map<string, { policies: typeof policies; endsAt: number }>()
+  let policiesBefore = policies
   const closing = new AbortController()
 
   /**
@@ -101,7 +99,7 @@ export function createEngine(
   /** A request from before a reload was counted by the rules of that time. So their uses are searched too. */
   async function giveBack(name: string, fields: Fields, requestId: string, isMeant: IsMeant) {
     const errors: unknown[] = []
-    for (const known of [policies, ...[...earlier.values()].map((one) => one.policies)]) {
+    for (const known of new Set([policies, policiesBefore])) {
       try {
         const check = { ...lookOf(known, name, fields), requestId }
         if (await store.release(check, isMeant)) return true
@@ -145,12 +143,8 @@ export function createEngine(
 
     setPolicies(raw) {
       const compiled = compilePolicies(raw, clientId)
-      const now = performance.now()
-      earlier.set(source, { policies, endsAt: now + rememberRequestsMs })
+      policiesBefore = policies
       policies = compiled
-      source = JSON.stringify(raw)
-      earlier.delete(source)
-      for (const [key, { endsAt }] of earlier) if (endsAt <= now) earlier.delete(key)
       store.forgetRefusals?.()
     },
     windows: (name) => policyOf(policies, name).windows.map(limitOf),

@@ -153,7 +153,7 @@ export const calm: Fault = {
       expect(replies.map(({ status }) => status)).toEqual(some.map(() => 202))
     }
     await product.fleet.startWorker()
-    await expectCalm(product, sends.length, lab.length(40_000, 120_000))
+    await expectCalm(product, sends.length, lab.length(90_000, 120_000))
     const over = Object.fromEntries(
       Object.entries(product.visits).map(([carrier, visits]) => [
         carrier,

@@ -112,19 +112,19 @@ export async function strikeUnderLoad(
 }
 
 /**
- * The longest wait of a caller (I9). The short form shares its machine, and demands less than the shortest time-out
- * of a server.
+ * The longest wait of a caller (I9). The short form shares its machine, and demands less than a caller of this fleet
+ * waits.
  */
-export const answersWithinMs = (lab: Lab) => lab.length(4_000, 2_500)
+export const answersWithinMs = (lab: Lab) => lab.length(8_000, 2_500)
 
-/** A send is accepted and sent within 20 s, after all that happened before. */
+/** A send is accepted and sent within 30 s, after all that happened before. */
 export async function expectAllWorks(fleet: Fleet): Promise<void> {
   const id = await eventually(
     async () => {
       const reply = await fleet.send(freshPhone())
       return reply.status === 202 && (reply.body.id as string)
     },
-    { withinMs: 20_000, everyMs: 100 },
+    { everyMs: 100 },
   )
   expect(await settleOne(fleet, id)).toBe('sent')
 }

@@ -45,7 +45,7 @@ async function proveOutages(lab: Lab, hows: readonly ('stopped' | 'frozen')[]) {
       }
       for (const how of hows) {
         const calls = fleet.farEnd.calls.size
-        await eventually(() => fleet.farEnd.calls.size > calls, { withinMs: 20_000 })
+        await eventually(() => fleet.farEnd.calls.size > calls)
         await sleep(500)
         const to = freshPhone()
         await outage(fleet, lab, how, async () => {
@@ -59,7 +59,7 @@ async function proveOutages(lab: Lab, hows: readonly ('stopped' | 'frozen')[]) {
             const reply = await fleet.send(to)
             return reply.status !== 503 && reply.status
           },
-          { withinMs: 20_000, everyMs: 100 },
+          { everyMs: 100 },
         )
         // This number may get one code a minute. If a 503 had kept the use, this would be 429.
         expect(status).toBe(202)
@@ -161,9 +161,7 @@ const i24: Fault = {
       const worker = await fleet.startWorker(shifted)
       for (const { body } of sends) expect(await settleOne(fleet, body.id)).toBe('sent')
       // Written when a pass has read every row.
-      await eventually(async () => (await fleet.query(`SELECT 1 FROM retention`)).length > 0, {
-        withinMs: 20_000,
-      })
+      await eventually(async () => (await fleet.query(`SELECT 1 FROM retention`)).length > 0)
       const [kept] = await fleet.query(
         `SELECT count(*)::int AS rows, count(recipient)::int AS recipients, 
                 count(*) FILTER (WHERE send_at IS NOT NULL AND state = 'pending')::int AS waiting
@@ -320,7 +318,7 @@ const f30: Fault = {
       return { status: 200 }
     }
     const posted = Promise.all(Array.from({ length: 80 }, () => fleet.send(freshPhone())))
-    await eventually(() => fleet.farEnd.calls.size > 0, { withinMs: 10_000, everyMs: 5 })
+    await eventually(() => fleet.farEnd.calls.size > 0, { everyMs: 5 })
     // While more messages arrive, and within the time of the first call.
     await sleep(300)
     fleet.network?.cut()

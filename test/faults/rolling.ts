@@ -90,7 +90,7 @@ async function roll(
   const way = await openWay(places)
   const startAt = (place: number) => fleet.startApi({ env: { ...way.env, ...places[place] } })
   const running = await Promise.all(places.map((_, place) => startAt(place)))
-  await eventually(way.isWhole, { withinMs: 20_000, everyMs: 100 })
+  await eventually(way.isWhole, { everyMs: 100 })
 
   const tally: Tally = { accepted: 0, others: [] }
   let isOver = false
@@ -107,7 +107,7 @@ async function roll(
       await sleep(lab.between(300, 600))
       expect(await running[place]?.terminate()).toBe(0)
       running[place] = await startAt(place)
-      await eventually(way.isWhole, { withinMs: 20_000, everyMs: 100 })
+      await eventually(way.isWhole, { everyMs: 100 })
     }
   } finally {
     isOver = true

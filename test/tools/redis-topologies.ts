@@ -23,9 +23,7 @@ export async function ownSentinel(): Promise<{
     password,
   )
   await withClient(replica.port, (client) =>
-    eventually(async () => (await client.info('replication')).includes('master_link_status:up'), {
-      withinMs: 15_000,
-    }),
+    eventually(async () => (await client.info('replication')).includes('master_link_status:up')),
   )
   const ports = await Promise.all([1, 2, 3].map(() => startSentinel(primary.port)))
   await eventually(
