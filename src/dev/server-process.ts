@@ -182,8 +182,8 @@ let nextPort = firstPort + (process.pid % 150) * 100
  * A free loopback port below the range of outgoing connections. In that range, a client that reconnects to a dead port
  * could get the same port as its source, and connect to itself.
  *
- * Each process takes its ports in turn, from another place than its neighbours. A port drawn at random could be one that
- * another process has found free and not bound yet, or the port of a server that is being restarted.
+ * Each process takes its ports in turn, from another place than its neighbours. A random port could be one that another
+ * process has found free and not bound yet. It could also be the port of a server that is being restarted.
  */
 export async function findFreePort(): Promise<number> {
   for (;;) {
