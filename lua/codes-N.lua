@@ -11,11 +11,11 @@
 --          guess     request id, notice id or "" for any, digests (one per secret in use)
 --          takeBack  request id of a guess
 --          look      notice id or "" for any
---          clear     (removes the codes of the scene)
+--          clear     ends (ms), notice id (removes the codes of the scene that come before this settled code of another key)
 --          scenes    (of every code; its own scene is "")
 -- returns  per step:
 --          remember: 1 pending, 0 current at once, because there was no other code
---          settle: 1 if the code is current now, -1 if the owner has no code
+--          settle: the end of the code (ms) if it is current now, -1 if the owner has no code
 --          forget, drop, clear, takeBack: 1 if there was something
 --          guess: a notice id, or {notice id, data}, if right (the code is used up); the tries left of a wrong guess;
 --          {0, notice id} for the guess that took the last try; or why nothing was compared: -1 there is no such code,
@@ -49,7 +49,7 @@ function steps.settle(codes, id)
   local isPending = code.state == 'pending'
   code.state = 'current'
   for _ = 2, place do table.remove(codes, 1) end
-  return 1, isPending
+  return code.ends, isPending
 end
 
 function steps.forget(codes, id)
@@ -104,10 +104,14 @@ function steps.look(codes, wanted)
   return string.format('%d %.0f', code.tries, code.ends)
 end
 
-function steps.clear(codes)
+-- A code that ends later stays. Otherwise two codes that are settled at once, under two names, would remove each other.
+function steps.clear(codes, ends, id)
   local count = #codes
-  while #codes > 0 do table.remove(codes) end
-  return count > 0 and 1 or 0, count > 0
+  for place = count, 1, -1 do
+    local code = codes[place]
+    if code.ends < tonumber(ends) or code.ends == tonumber(ends) and code.id < id then table.remove(codes, place) end
+  end
+  return count > #codes and 1 or 0, count > #codes
 end
 
 local function scenesOf(codes)

@@ -3,8 +3,10 @@
 -- KEYS     the values of the parts; for each, the key with the time of its reset (earlier uses are already given back);
 --          then the memory of the request: its time, per part the time and number of its uses, and the ids of the
 --          answered calls, 8 bytes each
--- ARGV     per part: the position of the first use in its value; 0: this part is not given back. Then '', or the id of a
---          call without an answer. That id is removed, and nothing is given back if another call was answered
+-- ARGV     per part: the position of the first use in its value, and the mark of its client if it has one. Uses in a client
+--          are given back only if the id of the first call begins with that mark. 0: this part is not given back
+--          Then '', or the id of a call without an answer. That id is removed, and nothing is given back if another call
+--          was answered
 -- returns  1 if the request was remembered, else 0
 local call, pack, unpack = redis.call, struct.pack, struct.unpack
 local timed, count, size, wrap = '>I6I4', '>I4', 10, 2 ^ 32
@@ -14,10 +16,11 @@ if not memory then return 0 end
 local ms, micros = unpack(timed, memory)
 local requestedAt = ms * 1000 + micros
 local parts = (#KEYS - 1) / 2
+local head = (1 + parts) * size
+local firstId = memory:sub(head + 1, head + 8)
 
 local callId = ARGV[parts + 1]
 if callId ~= '' then
-  local head = (1 + parts) * size
   local others = ''
   for place = head + 1, #memory, 8 do
     local other = memory:sub(place, place + 7)
@@ -59,10 +62,10 @@ end
 
 local isLeft = false
 for p = 1, parts do
-  local first = tonumber(ARGV[p])
+  local first, mark = ARGV[p]:match('^(%d+) ?(.*)$')
   local at, permits = unpack(timed, memory, 1 + p * size)
-  if first > 0 and at > 0 then
-    giveBack(p, first, at, permits)
+  if first ~= '0' and at > 0 and firstId:sub(1, #mark) == mark then
+    giveBack(p, tonumber(first), at, permits)
     memory = memory:sub(1, p * size) .. pack(timed, 0, 0) .. memory:sub(1 + (p + 1) * size)
   elseif at > 0 then
     isLeft = true

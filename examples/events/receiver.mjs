@@ -15,14 +15,14 @@ const webhook = new Webhook(EVENTS_SECRET) // for a secret without whsec_: new W
 const seen = new Set() // replace it by a table with a unique column that keeps each id for a day
 
 const server = createServer(async (request, response) => {
-  const body = await text(request)
+  let event
   try {
-    webhook.verify(body, request.headers)
+    event = webhook.verify(await text(request), request.headers)
   } catch {
     return response.writeHead(401).end()
   }
   response.writeHead(204).end()
-  const { type, data } = JSON.parse(body)
+  const { type, data } = event
   const id = request.headers['webhook-id']
   if (!seen.has(id)) console.log(type, data.to)
   seen.add(id)

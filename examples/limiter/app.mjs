@@ -5,7 +5,7 @@ import { createLimiter, rateLimit } from 'postern-limiter'
 const app = express()
 app.use(express.json())
 const redis = new Redis(process.env.REDIS_URL)
-const logIn = (request, response) => response.json({ welcome: request.body.user })
+const isRight = (user, password) => user === 'ada' && password === 'open sesame'
 
 // #region lock
 const limiter = createLimiter({
@@ -17,7 +17,12 @@ const limiter = createLimiter({
 app.post(
   '/login',
   rateLimit(limiter, 'login', (req) => ({ user: req.body?.user })),
-  logIn,
+  async (req, res) => {
+    const { user, password } = req.body
+    if (!isRight(user, password)) return res.status(401).end()
+    await limiter.reset('login', { user }) // only wrong passwords count
+    res.json({ welcome: user })
+  },
 )
 // #endregion lock
 

@@ -34,15 +34,16 @@ const ask = (path, body) =>
 /** Replace it by a table of salted hashes. */
 const isRight = (user, password) => user.toLowerCase() === 'ada' && password === 'open sesame'
 
-createServer(async (request, response) => {
+async function answer(request) {
   const form = new URLSearchParams(await text(request))
-  const ip = request.socket.remoteAddress
-  const ended = await logIn(form.get('user') ?? '', form.get('password') ?? '', ip).catch(
-    (error) => {
-      console.error(error)
-      return 'unknown'
-    },
-  )
+  return logIn(form.get('user') ?? '', form.get('password') ?? '', request.socket.remoteAddress)
+}
+
+createServer(async (request, response) => {
+  const ended = await answer(request).catch((error) => {
+    console.error(error)
+    return 'unknown'
+  })
   if (ended === 'in') response.end('Welcome!\n')
   else if (ended === 'wrong') response.writeHead(401).end('Wrong name or password.\n')
   else if (ended === 'unknown') response.writeHead(503).end('Please try again in a minute.\n')

@@ -27,8 +27,8 @@ const calls = {
 createServer(async (request, response) => {
   const call = calls[request.url]
   if (request.method !== 'POST' || !call) return response.writeHead(404).end()
-  const form = Object.fromEntries(new URLSearchParams(await text(request)))
   try {
+    const form = Object.fromEntries(new URLSearchParams(await text(request)))
     const { status } = await call(form)
     response.end(`${status}\n`)
   } catch ({ status = 500, code = 0, message }) {

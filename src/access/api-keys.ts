@@ -146,8 +146,8 @@ const findSql = `
   FROM api_key WHERE hash = ANY($1::bytea[]) AND ${isActive}`
 
 /**
- * Records when a key was last used, for people who want to revoke one. Rounded to the minute, so a process writes at
- * most once a minute per key. No request waits for it or fails because of it. Call the returned function for existing
+ * Records when a key was last used, for people who want to revoke one. A process writes at most once a minute per
+ * key. No request waits for it or fails because of it. Call the returned function for existing
  * keys only: invented keys would cost statements and memory.
  */
 function createLastUse(database: Database): (keyId: string) => void {

@@ -36,7 +36,7 @@ export interface KeyFacts {
   isRevoked: boolean
   /** The key ends within a week. That end was set when the key was made. */
   endsSoon: boolean
-  /** Rounded to the minute. */
+  /** Written at most once a minute by each process. */
   lastUsedAt: Date | null
 }
 

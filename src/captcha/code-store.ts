@@ -11,7 +11,7 @@
  * again. So a caller with a 503 has lost neither a try nor a right code.
  *
  * While `SECRET_PREVIOUS` is set, a code may lie under the name of either secret. A new code goes under the current
- * name, and settling it empties the other name. So an owner never has two valid codes.
+ * name, and settling it removes the earlier codes under the other name. So an owner never has two valid codes.
  */
 import { randomUUID } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
@@ -69,7 +69,8 @@ type Step =
   | ['guess', requestId: string, noticeId: string, ...digests: string[]]
   | ['takeBack', requestId: string]
   | ['look' | 'drop', noticeId: string]
-  | ['clear' | 'scenes']
+  | ['clear', endsMs: string, noticeId: string]
+  | ['scenes']
 
 type Answer =
   | string
@@ -95,8 +96,9 @@ export function createCodeStore(
   const keysOf = ({ app, channel, to }: Omit<CodeOwner, 'scene'>) =>
     secrets.subjectHashes([app, channel, to]).map((hash) => `${options.keyPrefix}code:${hash}`)
 
-  const digestOf = (owner: CodeOwner, code: string) =>
-    secrets.codeDigests([...partsOf(owner), code])[0] as string
+  /** One digest per secret in use, the current secret first. */
+  const digestsOf = (owner: CodeOwner, code: string) =>
+    secrets.codeDigests([...partsOf(owner), code])
 
   const take = createBatcher<{ key: string; scene: string; step: Step }, Answer>({
     // In a cluster the keys of one call must be in one slot. Keys of different owners are not.
@@ -133,19 +135,19 @@ export function createCodeStore(
     for (const key of keys) {
       const answer = await take({ key, scene, step: ['settle', noticeId] })
       if (answer === 0) hasCodes = true
-      if (answer !== 1) continue
+      const endsMs = Number(answer)
+      if (endsMs <= 0) continue
       // While processes with other secrets run, either key may have the newer code. So the key of the current secret is
       // cleared too, if the settled code is under the previous secret.
-      for (const other of keys)
-        if (other !== key) await take({ key: other, scene, step: ['clear'] })
+      const clear: Step = ['clear', String(endsMs), noticeId]
+      for (const other of keys) if (other !== key) await take({ key: other, scene, step: clear })
       return 'current'
     }
     return hasCodes ? 'gone' : 'lost'
   }
 
   return {
-    /** The keyed hash of a code, for texts that must not contain the code. */
-    digestOf,
+    digestsOf,
 
     /**
      * Stores a new code. Returns true if the code is pending: the old code then stays valid until `settle`. `onPass` is
@@ -158,7 +160,7 @@ export function createCodeStore(
       onPass?: string,
     ): Promise<boolean> {
       const [key = '', ...previousKeys] = keysOf(owner)
-      const digest = digestOf(owner, code)
+      const [digest = ''] = digestsOf(owner, code)
       const hasOthers = previousKeys.length > 0 ? '1' : '0'
       const tries = String(triesPerCode)
       const sealed = onPass === undefined ? '' : secrets.seal(onPass, noticeId).toString('base64')
@@ -176,7 +178,7 @@ export function createCodeStore(
     /** Takes one try, compares, and uses up a right code. Throws Unavailable; its effects are then taken back. */
     async guess(owner: CodeOwner, code: string, noticeId = ''): Promise<GuessResult> {
       const requestId = randomUUID()
-      const digests = secrets.codeDigests([...partsOf(owner), code])
+      const digests = digestsOf(owner, code)
       const step: Step = ['guess', requestId, noticeId, ...digests]
       try {
         let gone = -1

@@ -97,11 +97,10 @@ export function createSendCaptcha(deps: {
       const refusal = isNew ? await quota.findRefusal(policy, fields, isHuman) : undefined
       if (refusal) return challenges.refuse(caller, limitedBy('captcha', refusal))
     }
-    // The row of the Idempotency-Key lives longer than the code, and must not show the code.
-    const shown = own === undefined ? asked : { ...asked, code: codes.digestOf(draft, own) }
+    const codeDigests = own === undefined ? undefined : codes.digestsOf(draft, own)
     const given = testRecipients.codeOf(to) ?? own
     const sending = { params, origin, policy, fields, answerBy, given }
-    const begun = await oncePerKey.begin('captcha', shown, caller, answerBy)
+    const begun = await oncePerKey.begin('captcha', { ...asked, codeDigests }, caller, answerBy)
     if ('outcome' in begun) return begun
     let outcome: SendOutcome | undefined
     try {

@@ -53,6 +53,7 @@ export function createConsole(deps: {
     response.set('cache-control', 'no-store')
     next()
   })
+  app.use(chooseLanguage)
   app.use(express.urlencoded({ extended: false, limit: maxForm }))
 
   app.get('/login', (request, response) => {
@@ -119,9 +120,6 @@ export function createConsole(deps: {
 
   function show(request: Request, response: Response, shown: Shown, view?: View): void {
     const language = languageOf(request)
-    if (request.query.language !== undefined) {
-      response.append('set-cookie', languageHeader(language))
-    }
     const framed = { ...shown, words: allWords[language], language, assets: assets.paths, view }
     response
       .status(shown.status ?? 200)
@@ -160,12 +158,25 @@ export function createConsole(deps: {
   }
 }
 
-/** The language of the link in the page, otherwise of the cookie, otherwise of the browser. */
-function languageOf(request: Request): Language {
-  const wanted = request.query.language ?? chosenLanguageOf(request)
-  if (wanted === 'en' || wanted === 'zh') return wanted
-  return preferredLanguage(request.headers['accept-language'])
+/**
+ * Follows the link to the other language: keeps the choice in the cookie, and leads to the page without it. Otherwise each
+ * refresh of that page would choose again, also for the other windows.
+ */
+const chooseLanguage: RequestHandler = (request, response, next) => {
+  const { language, ...others } = request.query
+  if (request.method !== 'GET' || language === undefined) return next()
+  if (isLanguage(language)) response.append('set-cookie', languageHeader(language))
+  const query = new URLSearchParams(others as Record<string, string>)
+  response.redirect(303, ownPath(query.size > 0 ? `${request.path}?${query}` : request.path))
 }
+
+/** The language of the cookie, otherwise of the browser. */
+function languageOf(request: Request): Language {
+  const chosen = chosenLanguageOf(request)
+  return isLanguage(chosen) ? chosen : preferredLanguage(request.headers['accept-language'])
+}
+
+const isLanguage = (text: unknown): text is Language => text === 'en' || text === 'zh'
 
 /** Keeps the first value of a name that was sent twice. */
 function given(values: unknown): Given {

@@ -25,8 +25,8 @@ export function searchRoutes(deps: {
   async function home(view: View, asked = '', problem?: string) {
     const { words, operator, nowMs } = view
     const [delivery, day, tally] = await Promise.all([
-      deliveryState(),
-      lastDay(operator.apps, nowMs).catch(notCounted),
+      deliveryState().catch(tooLate),
+      lastDay(operator.apps, nowMs).catch(tooLate),
       readTally(),
     ])
     const body = html`<h1>${words.nav.home}</h1>
@@ -74,7 +74,7 @@ ${todayView(view, { delivery, day, tally })}`
 }
 
 /** The search must work even if the figures take too long. */
-function notCounted(error: unknown): undefined {
+function tooLate(error: unknown): undefined {
   if (!(error instanceof Unavailable)) throw error
 }
 

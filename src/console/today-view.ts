@@ -11,7 +11,8 @@ import { badge, icon, numberText, table, time } from './parts.ts'
 import { type Wrong, wrongNow } from './wrong-now.ts'
 
 export interface Today {
-  delivery: Delivery
+  /** Undefined if PostgreSQL did not tell it in time. */
+  delivery: Delivery | undefined
   /** Counts of the operator's apps; undefined if PostgreSQL could not count them. */
   day: readonly CountedHour[] | undefined
   /** The sums by hour, of every app. */
@@ -28,8 +29,8 @@ export function todayView(view: View, { delivery, day, tally }: Today): Html {
   return html`<section><h2>${words.search.overview}</h2>${
     wrong.length > 0
       ? html`<ul class="findings">${wrong.map((one) => wrongOf(view, one))}</ul>`
-      : html`<p>${badge('good', 'check', words.search.quiet)}</p>`
-  }${operator.apps && html`<p class="hint">${words.delivery.ofAllApps}</p>`}</section>
+      : delivery && html`<p>${badge('good', 'check', words.search.quiet)}</p>`
+  }${delivery === undefined && html`<p class="hint">${words.search.notRead}</p>`}${operator.apps && html`<p class="hint">${words.delivery.ofAllApps}</p>`}</section>
 <section><h2>${words.today.title}</h2>${figures(view, day, countOf('passed'), countOf('refused'))}</section>
 <section><h2>${words.today.byProvider}</h2>${byProvider(view, day ?? [])}</section>
 <section id="refused"><h2>${words.today.byRule}</h2>${byRule(view, counts)}</section>`

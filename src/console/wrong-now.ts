@@ -18,12 +18,12 @@ const leastMessages = 10
 const goodShare = 0.9
 
 export function wrongNow(
-  delivery: Delivery,
+  delivery: Delivery | undefined,
   day: readonly CountedHour[],
   tally: readonly HourTally[],
   nowMs: number,
 ): Wrong[] {
-  const { workers, oldestOpen, oldestEventSeconds } = delivery
+  const { workers, oldestOpen = [], oldestEventSeconds = 0 } = delivery ?? {}
   const noWorker: Wrong = { name: 'noWorker', href: '/delivery' }
   const since = (seconds: number) => nowMs - seconds * 1_000
   const late = oldestOpen
@@ -35,8 +35,8 @@ export function wrongNow(
   const events: Wrong = { name: 'events', sinceMs: since(oldestEventSeconds), href: '/events' }
   const dropped = droppedSince(tally)
   return [
-    ...(workers.length === 0 ? [noWorker] : []),
-    ...openBreakers(delivery, nowMs),
+    ...(workers?.length === 0 ? [noWorker] : []),
+    ...openBreakers(workers ?? [], nowMs),
     ...late,
     ...failing(day),
     ...(oldestEventSeconds >= lateSeconds ? [events] : []),
@@ -46,7 +46,7 @@ export function wrongNow(
   ]
 }
 
-function openBreakers({ workers }: Delivery, nowMs: number): Wrong[] {
+function openBreakers(workers: Delivery['workers'], nowMs: number): Wrong[] {
   const open = workers.flatMap(({ providers, openForMs = {} }) =>
     Object.entries(providers).flatMap(([provider, state]) =>
       state === 'circuit' ? [{ provider, forMs: openForMs[provider] }] : [],

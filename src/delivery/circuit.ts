@@ -19,7 +19,7 @@ const failuresToOpen = 5
 const leastSlowMs = 1_500
 const probeEveryMs = 3_000
 
-/** Permission for one call. Ends with `end` after the call, or with `giveUp` if there was none. */
+/** Permission for one call. Ends with `end` after the call, or with `giveUp` if there was none or it proves nothing. */
 export interface Passage {
   /** The only call that an open circuit allows. */
   readonly isProbe: boolean
@@ -95,7 +95,7 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
         if (!isFailure(result)) succeeded(isExcused ? 0 : performance.now() - startMs)
         else if (!isCounted) failed()
       },
-      giveUp() {},
+      giveUp: endTimer,
     }
   }
 
@@ -138,4 +138,4 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
   }
 }
 
-const isFailure = ({ kind }: SendResult): boolean => meanings[kind].isOutage
+export const isFailure = ({ kind }: SendResult): boolean => meanings[kind].isOutage

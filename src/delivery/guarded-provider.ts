@@ -13,7 +13,7 @@
  */
 import { orLate } from '../base/deadline.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
-import { createCircuit } from './circuit.ts'
+import { createCircuit, isFailure } from './circuit.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
 import { faultWithoutQuotes, type Quotable, readResult } from './read-result.ts'
 import { captchaPauses, noticePauses } from './retry.ts'
@@ -34,8 +34,11 @@ export interface Turn {
   provider: string
   /** Waits a short time for a slot. Deferred: the provider must not be called after all. */
   takeSlot(): Promise<Deferred | undefined>
-  /** Calls the provider once with the message. The result comes at most a second after the time limit. */
-  call(timeoutMs: number): Promise<SendResult>
+  /**
+   * Calls the provider once with the message. The result comes at most a second after the time limit, or after the end of
+   * the message in `leftMs`.
+   */
+  call(timeoutMs: number, leftMs: number): Promise<SendResult>
   end(): Promise<void>
 }
 
@@ -159,12 +162,17 @@ export function createGuardedProvider(
         if (!slot.granted || isLate) return awayOrBusy(isUrgent, giveBackMs)
         return passage.isProbe ? undefined : away(isUrgent)
       },
-      async call(timeoutMs) {
+      async call(timeoutMs, leftMs) {
         passage.begin()
-        result = await withinTime(timeoutMs, message, (signal) =>
-          provider.send(message, signal, passage.alive),
-        )
-        passage.end(result)
+        let signal: AbortSignal | undefined
+        const limitMs = Math.ceil(Math.min(timeoutMs, leftMs))
+        result = await withinTime(limitMs, message, (aborting) => {
+          signal = aborting
+          return provider.send(message, aborting, passage.alive)
+        })
+        // A call that the end of its message cut short does not show that the provider failed.
+        if (signal?.aborted && leftMs < timeoutMs && isFailure(result)) passage.giveUp()
+        else passage.end(result)
         if (result.kind === 'throttled') {
           pausedUntilMs = Math.max(pausedUntilMs, performance.now() + result.retryAfterMs)
         }

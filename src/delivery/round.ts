@@ -107,9 +107,8 @@ export function createRounds(deps: {
           const stopped = leftMs() <= 0 ? outOfTime() : whyNot
           if (stopped) return { stopped }
           const startedAt = new Date()
-          const callMs = Math.ceil(Math.min(timeoutMs, leftMs()))
           const result = await traced(callSpan(turn.provider), async () => {
-            const answer = await turn.call(callMs)
+            const answer = await turn.call(timeoutMs, leftMs())
             const error = answer.kind === 'accepted' ? undefined : answer.kind
             noteInSpan({ 'postern.outcome': answer.kind }, error)
             return answer

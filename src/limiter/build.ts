@@ -1,4 +1,8 @@
-/** Builds the package `postern-limiter`: a bundle for `import` and one for `require`, both with the Lua scripts. */
+/**
+ * Builds the package `postern-limiter`: a bundle for `import` and one for `require`, both with the Lua scripts. Its licence
+ * has the text of zod's, because the bundles contain zod.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
 import { build, type Plugin } from 'rolldown'
 import { scripts } from './scripts.ts'
 
@@ -26,3 +30,8 @@ for (const format of ['esm', 'cjs'] as const) {
     output: { dir: format, format, entryFileNames: 'index.js', minify: true },
   })
 }
+
+const licences = ['LICENSE', 'node_modules/zod/LICENSE'].map((path) =>
+  readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'),
+)
+writeFileSync('LICENSE', licences.join('\nContains zod:\n\n'))

@@ -22,12 +22,14 @@ export function createEngine(
   store: Store,
   clientId?: string,
 ) {
-  const { rememberRequestsMs = 1, whenUnavailable } = options
+  const { rememberRequestsMs = 300_000, whenUnavailable } = options
   if (!Number.isSafeInteger(rememberRequestsMs) || rememberRequestsMs < 1) {
     throw new InvalidOption('rememberRequestsMs', 'must be whole milliseconds, 1 or more')
   }
   let policies = compilePolicies(options.policies, clientId)
-  let policiesBefore = policies
+  let source = JSON.stringify(options.policies)
+  /** Policies from before reloads, by their source, and the time when the last requests that they counted are forgotten. */
+  const earlier = new Map<string, { policies: typeof policies; endsAt: number }>()
   const closing = new AbortController()
 
   /**
@@ -99,7 +101,7 @@ export function createEngine(
   /** A request from before a reload was counted by the rules of that time. So their uses are searched too. */
   async function giveBack(name: string, fields: Fields, requestId: string, isMeant: IsMeant) {
     const errors: unknown[] = []
-    for (const known of new Set([policies, policiesBefore])) {
+    for (const known of [policies, ...[...earlier.values()].map((one) => one.policies)]) {
       try {
         const check = { ...lookOf(known, name, fields), requestId }
         if (await store.release(check, isMeant)) return true
@@ -143,8 +145,12 @@ export function createEngine(
 
     setPolicies(raw) {
       const compiled = compilePolicies(raw, clientId)
-      policiesBefore = policies
+      const now = performance.now()
+      earlier.set(source, { policies, endsAt: now + rememberRequestsMs })
       policies = compiled
+      source = JSON.stringify(raw)
+      earlier.delete(source)
+      for (const [key, { endsAt }] of earlier) if (endsAt <= now) earlier.delete(key)
       store.forgetRefusals?.()
     },
     windows: (name) => policyOf(policies, name).windows.map(limitOf),

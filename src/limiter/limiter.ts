@@ -89,8 +89,9 @@ export interface Limiter {
    */
   recall(policy: string, fields: Fields, options?: AcquireOptions): Refusal | undefined
   /**
-   * Gives back exactly the uses of that request, once. With `rules`, only the uses of those rules. Resolves with true
-   * if the request is remembered. If it throws, the uses are given back when Redis answers again.
+   * Gives back exactly the uses of that request, once. With `rules`, only the uses of those rules. Uses of rules with
+   * `scope: per-client` come back only in the process that took them. Resolves with true if the request is remembered.
+   * If it throws, the uses are given back when Redis answers again.
    */
   release(
     policy: string,

@@ -81,18 +81,18 @@ export function createIdempotency(database: Database) {
       }
     },
 
-    /** `request` is the canonical text of the request; `noticeId` is the id to reserve. */
+    /** `requests` are the canonical texts of the request; the first one is stored. `noticeId` is the id to reserve. */
     async reserve(
       app: string,
       key: string,
-      request: string,
+      requests: readonly string[],
       noticeId: string,
     ): Promise<ReserveResult> {
-      const requestHash = sha256(request)
+      const requestHashes = requests.map(sha256)
       const rows = await database.query<Row>('idempotency-reserve', reserveSql, [
         app,
         sha256(key),
-        requestHash,
+        requestHashes,
         noticeId,
         takeOverAfterMs,
         keptForMs,
@@ -105,7 +105,7 @@ export function createIdempotency(database: Database) {
           ? { kind: 'proceed' }
           : { kind: 'taken_over', earlierId: row.noticeId }
       }
-      if (!row.requestHash.equals(requestHash)) return { kind: 'reused' }
+      if (!requestHashes.some((hash) => hash.equals(row.requestHash))) return { kind: 'reused' }
       return row.answer === null
         ? { kind: 'in_progress' }
         : { kind: 'answered', answer: row.answer }
@@ -150,7 +150,7 @@ export async function removeOldKeys(database: Database): Promise<number> {
  * A key that a request may have: it is a day old, reserved by a request that must have died, or answered for a notice that
  * ended unsent. A notice without a row counts as sent: test recipients have none.
  */
-const isFree = `(old.created_at < now() - $6 * interval '1 millisecond' OR (old.request_hash = $3 AND
+const isFree = `(old.created_at < now() - $6 * interval '1 millisecond' OR (old.request_hash = ANY ($3) AND
     CASE WHEN old.answer IS NULL THEN old.created_at < now() - $5 * interval '1 millisecond'
          ELSE EXISTS (SELECT FROM notice n WHERE n.id = old.notice_id AND ${endedUnsent}) END))`
 
@@ -159,7 +159,7 @@ const isFree = `(old.created_at < now() - $6 * interval '1 millisecond' OR (old.
 const reserveSql = `
   WITH mine AS (
     INSERT INTO idempotency_key AS old (app, key_hash, request_hash, notice_id, created_at)
-    VALUES ($1, $2, $3, $4, now())
+    VALUES ($1, $2, ($3::bytea[])[1], $4, now())
     ON CONFLICT (app, key_hash) DO UPDATE
     SET created_at = now(), answer = NULL, request_hash = excluded.request_hash,
         notice_id = CASE WHEN old.answer IS NULL AND old.created_at >= now() - $6 * interval '1 millisecond'

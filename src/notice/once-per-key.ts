@@ -22,6 +22,11 @@ import type { Accepted, SendAsked, SendOutcome } from './message.ts'
 const answerWithinMs = 2_200
 const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 
+interface KeyedAsked extends SendAsked {
+  challenge?: string | undefined
+  codeDigests?: readonly string[] | undefined
+}
+
 /** A send that nothing has answered yet. The caller must end it. */
 interface Begun {
   /**
@@ -55,11 +60,12 @@ export function createOncePerKey(idempotency: Idempotency) {
     /**
      * Returns the stored answer for a repeat. Otherwise reserves the key. Without a key every request is new. The
      * answer to a challenge is not compared: a request that died has used up its answer, and the repeat must bring
-     * another one.
+     * another one. `codeDigests`: one per secret in use, current secret first. They stand for the code, because the key's
+     * row lives longer than the code and must not show it. A repeat may come after a rotation of `SECRET`.
      */
     async begin(
       kind: 'captcha' | 'notice',
-      { idempotencyKey, challenge: _, ...asked }: SendAsked & { challenge?: string | undefined },
+      { idempotencyKey, challenge: _, codeDigests, ...asked }: KeyedAsked,
       caller: Caller,
       answerBy: number,
     ): Promise<Begun | SendOutcome> {
@@ -75,7 +81,10 @@ export function createOncePerKey(idempotency: Idempotency) {
         // The turn came after the answer, so nothing would free the key.
         if (isOver) notInTime()
         isTried = true
-        return idempotency.reserve(app, key, textOf(kind, asked), id)
+        const requests = (codeDigests ?? [undefined]).map((code) =>
+          textOf(kind, { ...asked, code }),
+        )
+        return idempotency.reserve(app, key, requests, id)
       }
       const free = (boundTo: string) =>
         untilLate(idempotency.free(app, key, boundTo), answerBy, () => {})

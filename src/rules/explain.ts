@@ -2,7 +2,7 @@
 
 import type { Lock, Policies, Rule } from '../limiter/index.ts'
 import { fields } from './key-fields.ts'
-import { onlyJoinsOthers, timeOfUse, usesOf } from './policies.ts'
+import { onlyJoinsOthers, timeOfUse, type Uses, usesOf } from './policies.ts'
 import { type Language, type RuleWords, ruleWords } from './rule-words.ts'
 
 export function explain(policies: Policies): string {
@@ -34,19 +34,21 @@ export function sentenceOf(rule: Rule, policies: Policies, language: Language = 
   const words = ruleWords[language]
   const { kind, mode, own } = rule
   const subject = subjectOf(rule.fields, language)
+  const uses = usesOf(rule, policies)
   const isNothing = rule.windows.some(({ limit }) => limit === 0)
   if (isNothing && mode === 'enforce') return words.nothing(subject)
   const lock = kind === 'lockout' && mode === 'enforce' ? (own as Lock) : undefined
   const limit =
     kind === 'lockout'
-      ? words.lockout(rule, usesOf(rule, policies), lock, subject)
+      ? words.lockout(rule, uses, lock, subject)
       : words.limits[kind](rule, subject)
-  return [limit, lock ? '' : words[consequences[mode]], ...extrasOf(rule, words)].join('')
+  return [limit, lock ? '' : words[consequences[mode]], ...extrasOf(rule, uses, words)].join('')
 }
 
 const consequences = { enforce: 'refused', observe: 'observed', challenge: 'challenged' } as const
 
-function extrasOf({ permits, refund, scope, kind }: Rule, words: RuleWords): string[] {
+function extrasOf(rule: Rule, uses: Uses, words: RuleWords): string[] {
+  const { permits, scope } = rule
   return [
     permits === 'price'
       ? words.price
@@ -55,9 +57,16 @@ function extrasOf({ permits, refund, scope, kind }: Rule, words: RuleWords): str
         : permits > 1
           ? words.permits(permits)
           : '',
-    refund && kind !== 'lockout' ? words.refunded : '',
+    givenBackOf(rule, uses, words),
     scope === 'per-client' ? words.perClient : '',
   ]
+}
+
+/** The uses that a right code gives back: of its send, or of the check alone (guess-limits.ts). */
+function givenBackOf({ kind, mode, refund }: Rule, uses: Uses, words: RuleWords): string {
+  if (kind === 'lockout') return ''
+  if (uses === 'checks') return refund || mode === 'challenge' ? words.uncounted : ''
+  return refund ? words.refunded : ''
 }
 
 /** The subject of a rule: `one recipient and one IP address of one app`. */

@@ -20,6 +20,7 @@ export interface RuleWords {
   permits(count: number): string
   permitsOf(field: string): string
   refunded: string
+  uncounted: string
   perClient: string
 }
 
@@ -83,6 +84,7 @@ const en: RuleWords = {
   permits: (count) => ` Each counts as ${number(count)}.`,
   permitsOf: (field) => ` Each counts with the value of its field ${field}.`,
   refunded: ' The uses of a code are given back when it passes.',
+  uncounted: ' A right code is not counted.',
   perClient: ' Every process counts separately.',
 }
 
@@ -147,6 +149,7 @@ const zh: RuleWords = {
   permits: (count) => `每次计为 ${number(count)} 次。`,
   permitsOf: (field) => `每次按字段 ${field} 的值计数。`,
   refunded: '验证码通过后，其占用的次数退还。',
+  uncounted: '正确的验证码不计数。',
   perClient: '每个进程单独计数。',
 }
 

@@ -427,7 +427,18 @@ describe('SECRET_PREVIOUS', () => {
     createSecrets(newSecret, oldSecret),
     options,
   )
-  releaseLater(() => rotated.close())
+  // The first step of a rotation: the old secret makes codes, the new one is known.
+  const prepared = createCodeStore(
+    connections[1] as (typeof connections)[number],
+    createSecrets(oldSecret, newSecret),
+    options,
+  )
+  releaseLater(() => {
+    rotated.close()
+    prepared.close()
+  })
+  /** Codes of one millisecond are in the order of their ids. */
+  const idsInOrder = () => [newId(1), newId(2)] as const
 
   test('a code made before the rotation is current and passes once after it', async () => {
     const [owner, id, code] = [newOwner(), newId(), drawCode(4)]
@@ -442,7 +453,7 @@ describe('SECRET_PREVIOUS', () => {
   })
 
   test('a resend after the rotation kills the code made before it (I6)', async () => {
-    const [owner, first, second] = [newOwner(), newId(), newId()]
+    const [owner, first, second] = [newOwner(), ...idsInOrder()]
     await store.remember(owner, first, '0042')
     await rotated.remember(owner, second, '0043')
     expect(await rotated.guess(owner, '0041')).toEqual({ result: 'mismatch', triesLeft: 2 })
@@ -454,18 +465,11 @@ describe('SECRET_PREVIOUS', () => {
   })
 
   test('while the two secrets are swapped, a code of either process is settled by the other, and its resend kills it (I6)', async () => {
-    // The first step of a rotation: the old secret makes codes, the new one is known.
-    const prepared = createCodeStore(
-      connections[1] as (typeof connections)[number],
-      createSecrets(oldSecret, newSecret),
-      options,
-    )
-    releaseLater(() => prepared.close())
     for (const [maker, other] of [
       [prepared, rotated],
       [rotated, prepared],
     ] as const) {
-      const [owner, first, second] = [newOwner(), newId(), newId()]
+      const [owner, first, second] = [newOwner(), ...idsInOrder()]
       await other.remember(owner, first, '0042')
       expect(await other.settle(owner, first)).toBe('current')
       await maker.remember(owner, second, '0043')
@@ -477,6 +481,25 @@ describe('SECRET_PREVIOUS', () => {
       expect(await maker.guess(owner, '0043')).toMatchObject({ result: 'gone' })
     }
   })
+
+  test.each([
+    ['old', 'new'],
+    ['new', 'old'],
+  ])(
+    'two sends settled at once, the first at the process with the %s secret: the second code alone passes (I6, I35)',
+    async (maker) => {
+      const [one, two] = maker === 'old' ? [prepared, rotated] : [rotated, prepared]
+      const [owner, first, second] = [newOwner(), ...idsInOrder()]
+      await one.remember(owner, first, '0042')
+      await two.remember(owner, second, '0043')
+      await Promise.all([one.settle(owner, first), two.settle(owner, second)])
+      expect(await one.settle(owner, first)).toBe('gone')
+      expect(await two.settle(owner, second)).toBe('current')
+      expect(await one.guess(owner, '0042')).toMatchObject({ result: 'mismatch' })
+      expect(await two.guess(owner, '0043')).toMatchObject({ result: 'passed', noticeId: second })
+      expect(await one.guess(owner, '0042')).toMatchObject({ result: 'gone' })
+    },
+  )
 
   test('forget takes back a code of either secret', async () => {
     const [owner, id] = [newOwner(), newId()]

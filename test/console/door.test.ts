@@ -270,11 +270,16 @@ test('Chinese for who likes it, and for who chose it', async () => {
   const liked = await one.get('/login', { 'accept-language': 'zh-CN,zh;q=0.9' })
   expect(liked.text).toContain('操作员密钥')
   expect(liked.text).toContain('<html lang="zh-CN">')
-  const chosen = await one.get('/login?language=zh')
+  const link = `${adminUrl}/login?next=%2Fkeys&language=zh`
+  const chosen = await fetch(link, { redirect: 'manual' })
   expect(chosen.headers.get('set-cookie')).toMatch(
     /^postern_language=zh; Path=\/; HttpOnly; SameSite=Strict/,
   )
-  expect((await one.get('/login?language=xx')).text).toContain('Operator key')
+  // Without the choice: a page that refreshes itself does not choose again.
+  expect(chosen.headers.get('location')).toBe('/login?next=%2Fkeys')
+  expect((await one.get('/login?language=zh')).text).toContain('操作员密钥')
+  expect((await one.get('/login?language=xx')).text).toContain('操作员密钥')
+  expect((await one.get('/login?language=en')).text).toContain('Operator key')
 })
 
 test('an address that leads elsewhere: 404, and no link of it does', async () => {

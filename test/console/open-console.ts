@@ -36,13 +36,15 @@ export async function openConsole(options: PosternOptions = {}) {
 
 /** `patience`: the number of repeats after a late answer of a busy machine's Redis. People repeat too. */
 export function clientOf({ adminUrl }: Pick<Postern, 'adminUrl'>, patience = 10): Client {
-  let cookie = ''
+  const cookies = new Map<string, string>()
+
+  const sent = () => [...cookies].map((pair) => pair.join('=')).join('; ')
 
   async function call(path: string, init: RequestInit, again = patience): Promise<Reply> {
     const response = await fetch(adminUrl + path, {
       ...init,
       redirect: 'manual',
-      headers: { cookie, ...(init.headers as Record<string, string>) },
+      headers: { cookie: sent(), ...(init.headers as Record<string, string>) },
       signal: AbortSignal.timeout(10_000),
     })
     if (response.status === 503 && again > 0) {
@@ -51,8 +53,8 @@ export function clientOf({ adminUrl }: Pick<Postern, 'adminUrl'>, patience = 10)
       return call(path, init, again - 1)
     }
     for (const line of response.headers.getSetCookie()) {
-      const [pair = ''] = line.split(';')
-      if (/^(__Host-)?postern_console=/.test(pair)) cookie = pair
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      cookies.set(name, value)
     }
     return { status: response.status, headers: response.headers, text: await response.text() }
   }
@@ -75,6 +77,6 @@ export function clientOf({ adminUrl }: Pick<Postern, 'adminUrl'>, patience = 10)
       return followed(await post(path, { csrf, ...form }))
     },
     signIn: async (key) => followed(await post('/login', { key })),
-    cookie: () => cookie,
+    cookie: sent,
   }
 }

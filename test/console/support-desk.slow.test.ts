@@ -186,6 +186,18 @@ test('a page that is looked at follows what happens, and leaves alone what its r
     return (await stale()) === ''
   }, unhurried)
 
+  // Another operator signed in, in another tab: the name and the forms are theirs.
+  const berta = await createOperator({ name: 'berta' })
+  const other = await context.newPage()
+  await other.goto(`${adminUrl}/login`)
+  await other.locator('#key').fill(berta.token)
+  await other.keyboard.press('Enter')
+  await other.locator('#q').waitFor()
+  await eventually(async () => {
+    await page.clock.runFor(5_000)
+    return (await page.locator('.key-name').textContent())?.includes('berta')
+  }, unhurried)
+
   // Signed out in another tab: the page leads to the sign-in.
   await context.clearCookies()
   await page.clock.runFor(5_000)

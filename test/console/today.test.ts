@@ -83,6 +83,19 @@ describe('over a real Postern', () => {
     expect(bank).not.toContain('aria-label="box')
   })
 
+  test('PostgreSQL does not tell in time what waits: the search is there, and a sentence says what is missing', async () => {
+    const holder = await postern.database.pool.connect()
+    await holder.query('BEGIN; LOCK TABLE event IN ACCESS EXCLUSIVE MODE')
+    const { status, text } = await anna.get('/')
+    await holder.query('ROLLBACK')
+    holder.release()
+    expect(status).toBe(200)
+    expect(text).toContain('name="q"')
+    expect(text).toContain('did not tell in time what waits')
+    expect(text).not.toContain('Messages are sent without delay')
+    expect((await anna.get('/')).text).toContain('Messages are sent without delay')
+  })
+
   test('an open breaker: which provider, since when, and a link to more', async () => {
     for (let n = 0; n < 12; n++) {
       const to = `+8526123${String(n).padStart(4, '0')}`

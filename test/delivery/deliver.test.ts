@@ -834,22 +834,22 @@ describe('what a provider says', () => {
     ])
   })
 
-  test('a call has what is left of the notice’s time, where that is less than a call may take', async () => {
-    let timeoutMs = 0
+  test('a call gets the time that is left of the notice', async () => {
+    let callLeftMs = 0
     const guarded: GuardedProvider = {
       name: 'a',
       channels: ['sms'],
       capacity: 10,
-      takeTurn: turns('a', async (limitMs) => {
-        timeoutMs = limitMs
+      takeTurn: turns('a', async (_, leftMs) => {
+        callLeftMs = leftMs
         return accepted
       }),
       away: () => undefined,
       stopWaiting() {},
     }
     await worker([guarded])(await created({ ttlMs: 30_000 }))
-    expect(timeoutMs).toBeGreaterThan(0)
-    expect(timeoutMs).toBeLessThanOrEqual(30_000)
+    expect(callLeftMs).toBeGreaterThan(0)
+    expect(callLeftMs).toBeLessThanOrEqual(30_000)
   })
 
   describe('it is claimed, and its slot does not come', () => {

@@ -45,15 +45,19 @@ function open(
   /** `begin`: the work of the turn before the call. It returns the time limit, or undefined for no call. */
   async function sendTo(
     to: string,
-    { begin = async () => 60_000, ...more }: Partial<Wish> & { begin?: Begin } = {},
+    {
+      begin = async () => 60_000,
+      leftMs = 60_000,
+      ...more
+    }: Partial<Wish> & { begin?: Begin } = {},
   ): Promise<SendResult | Deferred | { kind: 'withdrawn' }> {
-    const wish = { isUrgent: false, leftMs: 60_000, hasOther: false, ...more }
+    const wish = { isUrgent: false, leftMs, hasOther: false, ...more }
     const turn = await guarded.takeTurn(messageTo(to), wish)
     if (turn.kind === 'deferred') return turn
     try {
       const timeoutMs = await begin()
       if (timeoutMs === undefined) return { kind: 'withdrawn' }
-      return (await turn.takeSlot()) ?? (await turn.call(timeoutMs))
+      return (await turn.takeSlot()) ?? (await turn.call(timeoutMs, leftMs))
     } finally {
       await turn.end()
     }
@@ -95,6 +99,44 @@ test('recipients whose answers never come, of a far end that shows that it lives
   await Promise.all([sendTo('silent'), sendTo('silent')])
   expect(circuit).toEqual([])
   expect(await sendTo('good')).toEqual(accepted)
+})
+
+describe('calls that the end of their message cuts short (I22)', () => {
+  const usuallyMs = 400
+
+  /** A provider that answers after its usual time, and has to end its calls when they are aborted. */
+  function healthy() {
+    return open(async () => accepted, {
+      slots: 10,
+      send: (_, signal) =>
+        new Promise((resolve) => {
+          setTimeout(() => resolve(accepted), usuallyMs)
+          signal.addEventListener('abort', () => resolve({ kind: 'unknown', detail: 'aborted' }))
+        }),
+    })
+  }
+
+  test('six messages with less time left than an answer takes: the breaker stays closed', async () => {
+    const { sendTo, circuit } = healthy()
+    const cut = await Promise.all(Array.from({ length: 6 }, () => sendTo('late', { leftMs: 50 })))
+    expect(cut.map(({ kind }) => kind)).toEqual(Array(6).fill('unknown'))
+    expect(circuit).toEqual([])
+    expect(await sendTo('in time')).toEqual(accepted)
+    expect(circuit).toEqual([])
+  })
+
+  test('six calls that reach their own time limit open the breaker', async () => {
+    const { sendTo, circuit } = healthy()
+    const begin = async () => 50
+    await Promise.all(Array.from({ length: 6 }, () => sendTo('in time', { begin })))
+    expect(circuit).toEqual([true])
+  })
+
+  test('six failures before the end of their messages open the breaker', async () => {
+    const { sendTo, circuit } = open(async () => down, { slots: 10 })
+    for (let call = 0; call < 6; call++) await sendTo('late', { leftMs: 500 })
+    expect(circuit).toEqual([true])
+  })
 })
 
 test('no more calls at once than the provider carries, each with its own clock from its beginning', async () => {

@@ -1,4 +1,6 @@
 /** Programs of examples/ that have no page. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
@@ -7,6 +9,14 @@ import { startPostern } from '../tools/postern.ts'
 import { eventually } from '../tools/wait.ts'
 import { judgements } from './passes.ts'
 import { installExamples, startServer } from './run-example.ts'
+
+/** Begins a body and goes. Resolves when the connection has closed. */
+async function leaveInMidBody(origin: string, path = '/'): Promise<void> {
+  const socket = connect(Number(new URL(origin).port), '127.0.0.1')
+  await once(socket, 'connect')
+  socket.end(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nabc`)
+  await once(socket.resume(), 'close')
+}
 
 test('examples/login-lock: three wrong passwords lock one account, a right one clears, and without an answer nobody gets in', async () => {
   const postern = await startPostern()
@@ -28,6 +38,7 @@ test('examples/login-lock: three wrong passwords lock one account, a right one c
   expect(await logIn('ADA', 'open sesame')).toEqual([429, '900', 'Locked for 900 s.\n'])
   expect(await logIn('bob', 'guess')).toEqual([401, null, 'Wrong name or password.\n'])
 
+  await leaveInMidBody(server.origin)
   const unknown = [503, null, 'Please try again in a minute.\n']
   expect(await logIn('ada', 'open sesame', misconfigured)).toEqual(unknown)
   await postern.stop()
@@ -48,6 +59,7 @@ test('examples/events: what Postern sends is printed once, and what it did not s
     expect(lines()).toEqual(['captcha.passed +8613****8000', 'notice.sent +8613****8000']),
   )
 
+  await leaveInMidBody(receiver.origin)
   const body = JSON.stringify({ type: 'notice.failed', data: { to: 'a repeat' } })
   const headers = { ...signWebhook(secret, 'an id', Date.now(), body) }
   for (const _ of [1, 2])

@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
-import { createLimiter } from '../../src/limiter/index.ts'
+import { createLimiter, type Limiter, type RawPolicies } from '../../src/limiter/index.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 import { bothEngines } from './both-engines.ts'
+import { virtualTime } from './virtual-time.ts'
 
 const u = { u: 'a' }
 
@@ -79,6 +80,75 @@ test('what was taken before new policies came is given back after, whatever beca
     await expect(limiter.release('none', u, 'x')).rejects.toMatchObject({ name: 'UnknownPolicy' })
     expect(await limiter.release('p', { ...u, v: 'b' }, 'unknown')).toBe(false)
   }
+})
+
+test('beside a per-client rule, another process knows the request: a repeat takes nothing there, and a release gives back all but that client’s uses', async () => {
+  const own = { name: 'own', key: '{v}', sliding: '9 per 1h', scope: 'per-client' as const }
+  const all = { name: 'all', key: '{u}', sliding: '9 per 1h', refund: 'passed' as const }
+  const { client: redis, prefix: keyPrefix } = await testRedis()
+  const { clock } = virtualTime([redis], Date.UTC(2026, 10, 21, 10))
+  const processes = ['one', 'other'].map((clientId) =>
+    createLimiter({ policies: { p: [own, all] }, redis, keyPrefix, clientId, clock }),
+  ) as [Limiter, Limiter]
+  releaseLater(() => {
+    for (const limiter of processes) limiter.close()
+  })
+  const [one, other] = processes
+  const fields = { ...u, v: 'a' }
+  const used = () =>
+    Promise.all(
+      processes.map(async (limiter) => (await limiter.peek('p', fields)).map((each) => each.used)),
+    )
+  await one.acquire('p', fields, { requestId: 'first' })
+  expect(await other.acquire('p', fields, { requestId: 'first' })).toMatchObject({ admitted: true })
+  await one.acquire('p', { ...u, v: 'b' }, { requestId: 'first' })
+  await other.acquire('p', fields, { requestId: 'second' })
+  expect(await used()).toEqual([
+    [1, 3],
+    [1, 3],
+  ])
+  expect(await other.refund('p', fields, 'first')).toBe(true)
+  // Both processes have a use of this millisecond.
+  expect(await other.release('p', fields, 'first')).toBe(true)
+  expect(await used()).toEqual([
+    [1, 2],
+    [1, 2],
+  ])
+  expect(await one.release('p', fields, 'first')).toBe(true)
+  expect(await one.release('p', fields, 'first')).toBe(false)
+  expect(await used()).toEqual([
+    [0, 2],
+    [1, 2],
+  ])
+})
+
+test('what was taken is given back after any number of reloads while the request is remembered; later none of them is asked', async () => {
+  const first = { p: [{ name: 'all', key: '{u}', sliding: '10 per 1h' }] }
+  const second = { p: [...first.p, { name: 'more', key: '{v}', sliding: '9 per 1h' }] }
+  const { ask, engines } = await bothEngines(first)
+  const fields = { ...u, v: 'b' }
+  const take = (requestId: string) =>
+    ask((limiter) => limiter.acquire('p', fields, { requestId })).then(() => requestId)
+  const reload = (...all: RawPolicies[]) => {
+    for (const limiter of Object.values(engines)) for (const one of all) limiter.setPolicies(one)
+  }
+  const ofFirst = await take('first')
+  reload(second, second)
+  const ofSecond = await take('second')
+  reload(first, { p: [] }, { p: [] })
+  for (const id of [ofFirst, ofSecond]) {
+    expect(await ask((limiter) => limiter.release('p', fields, id))).toBe(true)
+    expect(await ask((limiter) => limiter.release('p', fields, id))).toBe(false)
+  }
+
+  const brief = createLimiter({ policies: second, rememberRequestsMs: 50 })
+  brief.setPolicies(first)
+  // The field `v` of the earlier policy is missing.
+  await expect(brief.release('p', u, 'unknown')).rejects.toMatchObject({ field: 'v' })
+  await eventually(async () => {
+    brief.setPolicies(first)
+    expect(await brief.release('p', u, 'unknown')).toBe(false)
+  })
 })
 
 test('release: when Redis gives no answer it throws, and gives back as soon as Redis answers again', async () => {

@@ -38,11 +38,12 @@ const freshPhone = () => `+86${phone++}`
 /** A key of the environment is known only to processes with that variable. */
 const shared = { BOOTSTRAP_SECRET_KEY: 'psk_of_all_processes_of_this_test' }
 
+const policyFile = { policies: noLimits, code: { own: true } }
+
 test.each(pairs)(
-  '%s: codes, passes, pages, searches and sessions of either process are good at the other (I35)',
+  '%s: codes, repeats, passes, pages, searches and sessions of either process are good at the other (I35)',
   async (_, first, second) => {
-    const start = (env: object) =>
-      startPostern({ on, policyFile: { policies: noLimits }, env: { ...shared, ...env } })
+    const start = (env: object) => startPostern({ on, policyFile, env: { ...shared, ...env } })
     const both = await Promise.all([start(first), start(second)])
     for (const [maker, other] of [both, [...both].reverse()] as [Postern, Postern][]) {
       await expectGoodAt(maker, other)
@@ -67,7 +68,15 @@ async function expectGoodAt(maker: Postern, other: Postern): Promise<void> {
     )
   expect(await published(maker)).toContain((await published(other))[0])
 
-  await maker.post('/v1/captchas', asked)
+  const own = { ...asked, code: 'Own1' }
+  const idempotencyKey = { headers: { 'idempotency-key': to } }
+  const first = await maker.post('/v1/captchas', own, idempotencyKey)
+  expect(first.status).toBe(202)
+  const repeat = await other.post('/v1/captchas', own, idempotencyKey)
+  expect(repeat).toMatchObject({ status: 202, body: { id: first.body.id } })
+  const changed = await other.post('/v1/captchas', { ...own, code: 'Own2' }, idempotencyKey)
+  expect(changed.body.code).toBe('idempotency_key_reused')
+
   const search = { channel: 'sms', to, limit: 1 }
   const { body: page } = await maker.post('/v1/notices/search', search)
   const { body: next } = await other.post('/v1/notices/search', {

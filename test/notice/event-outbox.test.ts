@@ -48,6 +48,17 @@ test('add: each event is a separate row, due at once, with nothing tried', async
   expect(Math.abs(Date.now() - (taken[0]?.createdAt.getTime() ?? 0))).toBeLessThan(60_000)
 })
 
+test('oldestSeconds: reads one entry of an index, however many wait', async () => {
+  const { store, pool } = await openStore()
+  await pool.query(`
+    INSERT INTO event (app, type, data, created_at)
+    SELECT 'shop', 'notice.sent', '{}', now() - n * interval '1 second' FROM generate_series(1, 5000) AS n`)
+  expect(Math.round(await store.oldestSeconds())).toBeCloseTo(5_000, -2)
+  await pool.query('ANALYZE event')
+  const { rows } = await pool.query('EXPLAIN SELECT min(created_at) FROM event')
+  expect(JSON.stringify(rows)).toContain('event_created_at_idx')
+})
+
 test('take: during the lease no other worker gets it, then the first one does, as a further try', async () => {
   const { store, pool, take, rows } = await openStore()
   await store.add(sent(1))

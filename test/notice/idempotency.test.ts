@@ -43,7 +43,7 @@ const newKey = () => {
 test('reserve: of 40 at once with one key one proceeds and all others wait', async () => {
   const key = newKey()
   const reservations = await Promise.all(
-    Array.from({ length: 40 }, () => idempotency.reserve('app', key, 'request', newId())),
+    Array.from({ length: 40 }, () => idempotency.reserve('app', key, ['request'], newId())),
   )
   const kinds = reservations.map(({ kind }) => kind)
   expect(kinds.filter((kind) => kind === 'proceed')).toHaveLength(1)
@@ -54,23 +54,33 @@ test('reserve: once the answer is kept every repeat gets it; another request wit
   const key = newKey()
   const answer = { status: 202, headers: { location: '/x' }, body: { z: 1, a: [2, null] } }
   const id = newId()
-  await idempotency.reserve('app', key, 'request', id)
+  await idempotency.reserve('app', key, ['request'], id)
   await idempotency.keep('app', key, id, answer)
-  const repeat = await idempotency.reserve('app', key, 'request', newId())
+  const repeat = await idempotency.reserve('app', key, ['request'], newId())
   expect(repeat).toEqual({ kind: 'answered', answer })
   expect(JSON.stringify(repeat)).toBe(JSON.stringify({ kind: 'answered', answer }))
-  expect(await idempotency.reserve('app', key, 'other', newId())).toEqual({ kind: 'reused' })
+  expect(await idempotency.reserve('app', key, ['other'], newId())).toEqual({ kind: 'reused' })
+})
+
+test('reserve: a request with several texts is a repeat if one of them is the stored one', async () => {
+  const [key, id] = [newKey(), newId()]
+  await idempotency.reserve('app', key, ['new', 'old'], id)
+  const reserve = (...texts: string[]) => idempotency.reserve('app', key, texts, newId())
+  expect(await reserve('newest', 'new')).toEqual({ kind: 'in_progress' })
+  expect(await reserve('newest', 'old')).toEqual({ kind: 'reused' })
+  await letPass(31_000)
+  expect(await reserve('newest', 'new')).toEqual({ kind: 'taken_over', earlierId: id })
 })
 
 test('reserve: an answered key stays answered, however long ago within its day', async () => {
   const key = newKey()
-  await idempotency.reserve('app', key, 'request', newId())
+  await idempotency.reserve('app', key, ['request'], newId())
   const [{ notice_id: id }] = (
     await pool.query('SELECT notice_id FROM idempotency_key ORDER BY created_at DESC LIMIT 1')
   ).rows
   await idempotency.keep('app', key, id, { status: 202 })
   await letPass(3_600_000)
-  expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({
+  expect(await idempotency.reserve('app', key, ['request'], newId())).toEqual({
     kind: 'answered',
     answer: { status: 202 },
   })
@@ -78,8 +88,8 @@ test('reserve: an answered key stays answered, however long ago within its day',
 
 test('reserve: one app knows nothing of the keys of another', async () => {
   const key = newKey()
-  await idempotency.reserve('app', key, 'request', newId())
-  expect(await idempotency.reserve('other', key, 'else', newId())).toMatchObject({
+  await idempotency.reserve('app', key, ['request'], newId())
+  expect(await idempotency.reserve('other', key, ['else'], newId())).toMatchObject({
     kind: 'proceed',
   })
 })
@@ -87,7 +97,7 @@ test('reserve: one app knows nothing of the keys of another', async () => {
 test('reserve: a key whose notice expired, and that another request has just reserved and used: never the old answer (I26)', async () => {
   const key = newKey()
   const [id, nextId] = [newId(), newId()]
-  await idempotency.reserve('app', key, 'request', id)
+  await idempotency.reserve('app', key, ['request'], id)
   await idempotency.keep('app', key, id, { outcome: 'accepted', id })
   await store.insert(newNotice(id))
   await pool.query(
@@ -101,7 +111,7 @@ test('reserve: a key whose notice expired, and that another request has just res
       'UPDATE idempotency_key SET notice_id = $2, answer = $3 WHERE notice_id = $1',
       [id, nextId, { outcome: 'accepted', id: nextId }],
     )
-    const waiting = idempotency.reserve('app', key, 'request', newId())
+    const waiting = idempotency.reserve('app', key, ['request'], newId())
     await eventually(async () => {
       const { rows } = await pool.query(
         `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%idempotency_key%' AND datname = current_database()`,
@@ -113,34 +123,38 @@ test('reserve: a key whose notice expired, and that another request has just res
   } finally {
     other.release()
   }
-  const answered = await idempotency.reserve('app', key, 'request', newId())
+  const answered = await idempotency.reserve('app', key, ['request'], newId())
   expect(answered).toEqual({ kind: 'answered', answer: { outcome: 'accepted', id: nextId } })
 })
 
 test('free: a refused request frees its key, an answered one keeps it, and never frees the key of another', async () => {
   const [key, first, second] = [newKey(), newId(), newId()]
-  await idempotency.reserve('app', key, 'request', first)
+  await idempotency.reserve('app', key, ['request'], first)
   await idempotency.free('app', key, newId())
-  expect(await idempotency.reserve('app', key, 'request', second)).toEqual({ kind: 'in_progress' })
+  expect(await idempotency.reserve('app', key, ['request'], second)).toEqual({
+    kind: 'in_progress',
+  })
   await idempotency.free('app', key, first)
-  expect(await idempotency.reserve('app', key, 'other', second)).toEqual({ kind: 'proceed' })
+  expect(await idempotency.reserve('app', key, ['other'], second)).toEqual({ kind: 'proceed' })
   await idempotency.keep('app', key, second, { status: 202 })
   await idempotency.free('app', key, second)
-  expect(await idempotency.reserve('app', key, 'other', newId())).toMatchObject({
+  expect(await idempotency.reserve('app', key, ['other'], newId())).toMatchObject({
     kind: 'answered',
   })
 })
 
 test('free: a key whose notice is open stays until the notice is closed (I26)', async () => {
   const [key, id] = [newKey(), newId()]
-  await idempotency.reserve('app', key, 'request', id)
+  await idempotency.reserve('app', key, ['request'], id)
   await store.insert(newNotice(id))
   await idempotency.free('app', key, id)
-  expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({ kind: 'in_progress' })
+  expect(await idempotency.reserve('app', key, ['request'], newId())).toEqual({
+    kind: 'in_progress',
+  })
   await store.abandon([id])
   await eventually(
     async () => {
-      const { kind } = await idempotency.reserve('app', key, 'request', newId())
+      const { kind } = await idempotency.reserve('app', key, ['request'], newId())
       return kind === 'proceed'
     },
     { everyMs: 100 },
@@ -149,13 +163,15 @@ test('free: a key whose notice is open stays until the notice is closed (I26)', 
 
 test('reserve: a reservation whose process died is taken over after 30 s by one repeat, which gets the reserved id', async () => {
   const [key, id] = [newKey(), newId()]
-  await idempotency.reserve('app', key, 'request', id)
+  await idempotency.reserve('app', key, ['request'], id)
   await letPass(29_000)
-  expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({ kind: 'in_progress' })
+  expect(await idempotency.reserve('app', key, ['request'], newId())).toEqual({
+    kind: 'in_progress',
+  })
   await letPass(1_100)
-  expect(await idempotency.reserve('app', key, 'other', newId())).toEqual({ kind: 'reused' })
+  expect(await idempotency.reserve('app', key, ['other'], newId())).toEqual({ kind: 'reused' })
   const repeats = await Promise.all(
-    Array.from({ length: 10 }, () => idempotency.reserve('app', key, 'request', newId())),
+    Array.from({ length: 10 }, () => idempotency.reserve('app', key, ['request'], newId())),
   )
   expect(repeats.filter(({ kind }) => kind === 'taken_over')).toEqual([
     { kind: 'taken_over', earlierId: id },
@@ -165,11 +181,11 @@ test('reserve: a reservation whose process died is taken over after 30 s by one 
 
 test('rename: the next repeat gets the later id; a key of another notice stays unchanged', async () => {
   const [key, first, second, third] = [newKey(), newId(), newId(), newId()]
-  await idempotency.reserve('app', key, 'request', first)
+  await idempotency.reserve('app', key, ['request'], first)
   await idempotency.rename('app', key, first, second)
   await idempotency.rename('app', key, first, third)
   await letPass(31_000)
-  expect(await idempotency.reserve('app', key, 'request', newId())).toEqual({
+  expect(await idempotency.reserve('app', key, ['request'], newId())).toEqual({
     kind: 'taken_over',
     earlierId: second,
   })
@@ -178,10 +194,10 @@ test('rename: the next repeat gets the later id; a key of another notice stays u
 test('reserve: after a day a key is new again, and removeOldKeys removes it', async () => {
   const [key, id] = [newKey(), newId()]
   const first = newId()
-  await idempotency.reserve('app', key, 'request', first)
+  await idempotency.reserve('app', key, ['request'], first)
   await idempotency.keep('app', key, first, { status: 202 })
   await letPass(86_400_100)
-  expect(await idempotency.reserve('app', key, 'other', id)).toEqual({ kind: 'proceed' })
+  expect(await idempotency.reserve('app', key, ['other'], id)).toEqual({ kind: 'proceed' })
   await letPass(86_400_100)
   await removeOldKeys(database)
   const { rows } = await pool.query('SELECT count(*)::int AS count FROM idempotency_key')
@@ -189,7 +205,7 @@ test('reserve: after a day a key is new again, and removeOldKeys removes it', as
 })
 
 test('the key itself is nowhere in the table, only its hash', async () => {
-  await idempotency.reserve('app', 'canary-key', 'canary-request', newId())
+  await idempotency.reserve('app', 'canary-key', ['canary-request'], newId())
   const { rows } = await pool.query('SELECT * FROM idempotency_key')
   expect(JSON.stringify(rows)).not.toContain('canary')
   expect(
@@ -206,13 +222,13 @@ test('keep and free with PostgreSQL away: neither fails, and both are done when 
   const own = createIdempotency({ ...database, query })
   releaseLater(() => own.close())
   const [answered, freed, id] = [newKey(), newKey(), newId()]
-  await own.reserve('app', answered, 'request', id)
-  await own.reserve('app', freed, 'request', id)
+  await own.reserve('app', answered, ['request'], id)
+  await own.reserve('app', freed, ['request'], id)
   isAway = true
   await own.keep('app', answered, id, { status: 202 })
   await own.free('app', freed, id)
   isAway = false
-  const repeat = (key: string) => own.reserve('app', key, 'request', newId())
+  const repeat = (key: string) => own.reserve('app', key, ['request'], newId())
   await eventually(async () => {
     expect(await repeat(answered)).toEqual({ kind: 'answered', answer: { status: 202 } })
   })

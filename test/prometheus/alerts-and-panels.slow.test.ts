@@ -395,11 +395,13 @@ function selectorsOf(expr: string): { name: string; matchers: Matcher[] }[] {
   )
 }
 
-/** `a|b` needs both. A metric that the process label excludes (a demo) needs none. */
+/** `a|b` needs both. A demo and a host app do not run here, so their series are not needed. */
 function alternatives(matchers: readonly Matcher[]): Matcher[][] {
   let all: Matcher[][] = [[]]
   for (const [label, operator, value] of matchers) {
-    const values = value.split('|').filter((each) => label !== 'process' || each !== 'demo')
+    const values = value
+      .split('|')
+      .filter((each) => label !== 'process' || !['demo', 'embedded'].includes(each))
     all = all.flatMap((list) => values.map((each) => [...list, [label, operator, each] as const]))
   }
   return all

@@ -140,6 +140,20 @@ test('a policy that includes captcha decides in its place; any other is for call
   ])
 })
 
+test.each([
+  [{ refund: 'passed', mode: 'observe' }, 'more are counted and reported, and pass.'],
+  [{ mode: 'challenge' }, 'more need a challenge (calls with secret keys pass without one).'],
+] as const)('%j of checks: only the check with the right code is given back', (options, more) => {
+  const rule = { name: 'budget', key: '{to}', sliding: '20 per 24h', ...options }
+  const parsed = parsePolicies({ check: [rule], 'browser-guess': [{ include: 'check' }] })
+  const policies = parsed.ok ? parsed.policies : {}
+  const [budget] = policies.check ?? []
+  expect(budget && sentenceOf(budget, policies)).toBe(
+    `At most 20 per 24h for one recipient; ${more} A right code is not counted.`,
+  )
+  expect(budget && sentenceOf(budget, policies, 'zh')).toMatch(/。正确的验证码不计数。$/)
+})
+
 const lockout = { name: 'lock', key: '{to}', lockout: { limit: 3, window: '15m', lock: '15m' } }
 const ip = { name: 'ip', key: '{ip}', sliding: '9 per 1h' }
 const common = [{ include: 'common' }]

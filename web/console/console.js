@@ -61,6 +61,8 @@ async function takeOver() {
   if (response.redirected) return location.assign(response.url)
   if (!response.ok) throw new Error(String(response.status))
   const next = new DOMParser().parseFromString(await response.text(), 'text/html')
+  // Another tab signed in again: the forms of this page, and the name above it, belong to the ended session.
+  if (tokenIn(next) !== tokenIn(document)) return location.reload()
   writeTimes(next)
   Idiomorph.morph(main, next.querySelector('main').innerHTML, {
     morphStyle: 'innerHTML',
@@ -68,6 +70,8 @@ async function takeOver() {
     callbacks,
   })
 }
+
+const tokenIn = (page) => page.querySelector('[name="csrf"]')?.value
 
 writeTimes(document)
 if (refreshMs > 0) {

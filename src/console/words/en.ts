@@ -54,7 +54,7 @@ export const en = {
     notFoundText: 'This page does not exist, or it belongs to an app that your key cannot see.',
     forbidden: 'Form refused',
     forbiddenText:
-      'This form did not come from a page of this console. A proxy must pass on the Host header unchanged.',
+      'This form came from an earlier session, or not from a page of this console. If you signed in again in another tab, go back and reload the page. A proxy must pass on the Host header unchanged.',
     internal: 'Internal error',
     internalText: 'The log of this process has the details.',
     badRequest: 'Invalid request',
@@ -72,6 +72,7 @@ export const en = {
     badIp: 'This is not an IP address.',
     overview: 'Service status',
     quiet: 'Messages are sent without delay.',
+    notRead: 'PostgreSQL did not tell in time what waits. Reload the page in a minute.',
   },
   today: {
     title: 'The last 24 hours',

@@ -45,7 +45,8 @@ export const zh: typeof en = {
     notFound: '未找到',
     notFoundText: '页面不存在，或属于您的密钥无权查看的应用。',
     forbidden: '表单被拒绝',
-    forbiddenText: '该表单不是来自本控制台的页面。如经过代理，代理必须原样传递 Host 头。',
+    forbiddenText:
+      '该表单来自之前的会话，或不是来自本控制台的页面。如果您在其他标签页重新登录过，请返回并刷新页面。如经过代理，代理必须原样传递 Host 头。',
     internal: '内部错误',
     internalText: '详情见本进程的日志。',
     badRequest: '请求无效',
@@ -63,6 +64,7 @@ export const zh: typeof en = {
     badIp: '这不是 IP 地址。',
     overview: '服务状态',
     quiet: '消息发送正常，没有延迟。',
+    notRead: 'PostgreSQL 未能及时查出等待中的消息，请一分钟后刷新页面。',
   },
   today: {
     title: '最近 24 小时',

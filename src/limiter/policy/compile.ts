@@ -2,6 +2,7 @@
  * Compiles policies for the engines. A part is the unit that is stored: one value per subject. All exact windows of a
  * sliding rule share one part. Each larger sliding window, and each window of a fixed rule, is a separate part.
  */
+import { hash } from 'node:crypto'
 import { canonical, shortKey } from '../../base/canonical.ts'
 import { InvalidPermits, InvalidPolicies, MissingField, UnknownPolicy } from '../errors.ts'
 import { type Calendar, createCalendar } from './calendar.ts'
@@ -29,12 +30,14 @@ export interface Part {
   readonly rule: Rule
   /** Position among the parts of the policy. */
   readonly index: number
-  /** A unique name that survives a reload: policy, rule, kind, client, and the window if the rule has several parts. */
+  /** A unique name that survives a reload: policy, rule, kind, and the window if the rule has several parts. */
   readonly name: string
   /** The beginning of each subject text of this part. Empty in process, where each part has a separate map. */
   readonly seed: string
   /** The text that separates the parts of one rule, also after a reload: the window, or empty. */
   readonly suffix: string
+  /** With `scope: per-client` over Redis, the mark of this client, which ends its keys. Otherwise empty. */
+  readonly client: string
   /** Sorted by limit, lowest first. */
   readonly windows: readonly [PolicyWindow, ...PolicyWindow[]]
   readonly longestMs: number
@@ -86,8 +89,9 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
   const parts: Part[] = []
   const windows: PolicyWindow[] = []
   for (const rule of rules) {
-    const client = rule.scope === 'per-client' ? (clientId ?? '') : ''
-    const ruleName = canonical([rule.policy, rule.name, rule.kind, client])
+    const isOfClient = rule.scope === 'per-client' && clientId !== undefined
+    const client = isOfClient ? hash('sha256', clientId, 'base64url').slice(0, 8) : ''
+    const ruleName = canonical([rule.policy, rule.name, rule.kind])
     const seed = clientId === undefined ? '' : ruleName
     const calendar = rule.calendar && createCalendar(rule.calendar.cron, rule.calendar.timezone)
     const isExact = ({ limit }: Window) => rule.kind === 'sliding' && limit <= exactLimit
@@ -110,6 +114,7 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
         name: ruleName + suffix,
         seed,
         suffix,
+        client,
         windows: [lowest, ...higher],
         longestMs,
         granuleMs,

@@ -9,6 +9,7 @@ import { type KeyObject, randomUUID } from 'node:crypto'
 import { canonical } from '../../base/canonical.ts'
 import { createKeyedHash } from '../../base/keyed-hash.ts'
 import { kindOf } from '../kinds.ts'
+import type { Part } from '../policy/compile.ts'
 import type { Check } from '../store.ts'
 
 export type SubjectKey = string | Buffer | KeyObject
@@ -19,7 +20,7 @@ export interface Slot {
   /** The keys of the values, in the order of the parts. */
   readonly keys: readonly string[]
   readonly requestKey: string | undefined
-  /** An id that separates calls with the same request id. */
+  /** An id that separates calls with the same request id. It begins with `markOf` of a part with a client. */
   readonly callId: string
   /** In a cluster: the hash tag of the keys, and the positions of the parts. */
   readonly place: string
@@ -42,12 +43,16 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
     return `${keyPrefix}{${hash.slice(0, tagLength)}}${hash.slice(tagLength, hashLength)}`
   }
 
-  /** `allKeys` are the keys of the whole check. The same request id with other keys is another request. */
-  function slotOf(check: Check, keys: string[], allKeys: readonly string[], place = ''): Slot {
-    const { policy, requestId } = check
+  /**
+   * `names` are the keys of the whole check, without clients. The same request id with other names is another request. A
+   * repeat in another process is the same request.
+   */
+  function slotOf(check: Check, keys: string[], names: readonly string[], place = ''): Slot {
+    const { policy, requestId, asks } = check
     if (requestId === undefined) return { check, keys, requestKey: undefined, callId: '', place }
-    const callId = randomUUID().slice(0, 8)
-    const request = hashOf(canonical([policy.name, requestId, ...allKeys]))
+    const mark = asks.map(({ part }) => markOf(part)).find(Boolean) ?? ''
+    const callId = (mark + randomUUID()).slice(0, 8)
+    const request = hashOf(canonical([policy.name, requestId, ...names]))
     const tag = keys[0]?.slice(0, tagEnd + 1) ?? ''
     return { check, keys, requestKey: `${tag}req${request.slice(0, hashLength)}`, callId, place }
   }
@@ -62,20 +67,24 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
     slotsOf(check: Check): Slot[] {
       const { asks } = check
       if (asks.length === 0) return []
-      const keys = asks.map(({ part, subject }) => valueKey(subject) + part.suffix)
-      if (!isCluster) return [slotOf(check, keys, keys)]
+      const names = asks.map(({ part, subject }) => valueKey(subject) + part.suffix)
+      const keys = names.map((name, at) => name + asks[at]?.part.client)
+      if (!isCluster) return [slotOf(check, keys, names)]
       const tags = keys.map((key) => key.slice(tagStart, tagEnd))
       return [...new Set(tags)]
         .map((tag) => {
           const isHere = (_: unknown, at: number) => tags[at] === tag
           const own = { ...check, asks: asks.filter(isHere) }
           const place = ` ${tag} ${own.asks.map(({ part }) => part.index)}`
-          return slotOf(own, keys.filter(isHere), keys, place)
+          return slotOf(own, keys.filter(isHere), names, place)
         })
         .sort((a, b) => locks(a.check) - locks(b.check) || width(b.check) - width(a.check))
     },
   }
 }
+
+/** The beginning of a part's client. It separates the calls of processes. */
+export const markOf = ({ client }: Part) => client.slice(0, 4)
 
 const width = ({ asks }: Check) => Math.max(...asks.map(({ part }) => part.longestMs))
 const locks = ({ asks }: Check) => Number(asks.some(({ part }) => kindOf(part).beginsLocks))

@@ -9,7 +9,7 @@ import { createBatch } from './batch.ts'
 import { createRun, type LimiterRedis } from './client.ts'
 import { askSlots, byPart, type SlotCalls } from './cluster.ts'
 import { firstByte, usesOf } from './format.ts'
-import { createKeys, type Slot, type SubjectKey } from './keys.ts'
+import { createKeys, markOf, type Slot, type SubjectKey } from './keys.ts'
 import { createRefusals } from './refusals.ts'
 
 export interface RedisStoreOptions {
@@ -72,8 +72,10 @@ export function createRedisStore(options: RedisStoreOptions): Store {
 
   async function giveBack(slot: Slot, isMeant: IsMeant, callId: string): Promise<boolean> {
     const { check, keys, requestKey = '' } = slot
-    const firsts = check.asks.map(({ part }) => (isMeant(part) ? firstByte(part) : 0))
-    const args = [...firsts, callId]
+    const parts = check.asks.map(({ part }) =>
+      isMeant(part) ? `${firstByte(part)} ${markOf(part)}` : '0',
+    )
+    const args = [...parts, callId]
     return (await run(scripts.release, [...keys, ...keys.map(resetKey), requestKey], args)) === 1
   }
 
