@@ -4,7 +4,7 @@ import { rulesInUse } from '../rules/policies.ts'
 import type { PolicyFile } from './policy-schema.ts'
 
 /**
- * Finds rules about people that all apps share. Without `app` in the key of a rule, the keys of every app can see,
+ * Finds rules for sends and checks that all apps share. Without `app` in the key of a rule, the keys of every app can see,
  * change and reset its counts.
  */
 export function examineApps(
