@@ -8,8 +8,9 @@
 -- ARGV[4]  for tests: now, in ms
 -- returns  now; nothing else if now is outside of the known period of a calendar. Then per check:
 --          admitted: the value of every part; a 0 before it: its rule is full but lets the check pass
---          refused: twice the longest hold (see kinds.lua), plus 1 if its lock began now
---          -2: a value is not the limiter's, so nothing is decided
+--          refused: the longest hold (see kinds.lua); before it, as a negative number, the longest hold by a lock that began
+--          now, if one began
+--          -1: a value is not the limiter's, so nothing is decided
 -- include kinds.lua
 local call, pcall = redis.call, redis.pcall
 local plan, memoryMs = cjson.decode(ARGV[1]), tonumber(ARGV[2])
@@ -88,7 +89,7 @@ for check = 0, #KEYS / width - 1 do
     end
     if hold > 0 then
       if news[p] then
-        values[p], began = news[p], max(began, hold)
+        values[p], began = news[p], part.mode == 'observe' and began or max(began, hold)
         set(KEYS[key + p], news[p], ends[p])
       end
       if part.mode == 'observe' then full[part.rule] = check
@@ -111,7 +112,8 @@ for check = 0, #KEYS / width - 1 do
   end
   local callId = requestKey and sub(ARGV[3], 8 * check + 1, 8 * check + 8)
   if held ~= 0 then
-    reply[#reply + 1] = 2 * held + (began == held and 1 or 0)
+    if began > 0 then reply[#reply + 1] = -began end
+    reply[#reply + 1] = held
   elseif taken then
     set(requestKey, taken .. callId, now + memoryMs)
   elseif isKnown and #isKnown < size * (parts + 1) + 800 then

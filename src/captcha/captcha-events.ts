@@ -65,7 +65,7 @@ export function createCaptchaEvents(deps: {
       await orLate(writing, endWithinMs, () => {})
     },
 
-    locked(owner: CodeOwner, { rule, retryAfterMs }: Refusal): void {
+    locked(owner: CodeOwner, { rule, retryAfterMs }: Pick<Refusal, 'rule' | 'retryAfterMs'>): void {
       if (!types.includes('captcha.locked')) return
       const data = { ...factsOf(owner), rule, lockedForMs: retryAfterMs }
       void write({ app: owner.app, type: 'captcha.locked', data })

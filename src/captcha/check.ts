@@ -130,7 +130,7 @@ export function createCheckCaptcha(deps: {
   }
 
   function announceLock(guess: Guess, refusal: Refusal): void {
-    if (refusal.isNewLock) events.locked(guess, refusal)
+    if (refusal.newLock) events.locked(guess, refusal.newLock)
   }
 
   async function compare(guess: Guess, requestId: string, isHuman: boolean): Promise<Checked> {

@@ -1,6 +1,6 @@
 /** Turns answers of a store into the values that callers get. */
-import { kindOf } from './kinds.ts'
-import type { Admission, Refusal, Remaining, WindowState } from './limiter.ts'
+import { type Hold, kindOf } from './kinds.ts'
+import type { Admission, NewLock, Refusal, Remaining, WindowState } from './limiter.ts'
 import type { PolicyWindow } from './policy/compile.ts'
 import type { Rule, WindowLimit } from './policy/rule.ts'
 import type { Found, RefusedAnswer, Taken } from './store.ts'
@@ -33,16 +33,20 @@ function waitMsOf({ ask: { part, permits }, uses, now }: Found): number {
   return enforces(part.rule) ? (kindOf(part).ask(part, uses, permits, now).hold?.waitMs ?? 0) : 0
 }
 
-export function refusalOf({ hold: { waitMs, window }, isNewLock }: RefusedAnswer): Refusal {
+export function refusalOf({ hold: { waitMs, window }, newLock }: RefusedAnswer): Refusal {
   const { mode, message } = window.rule
   return {
     admitted: false,
     ...limitOf(window),
     retryAfterMs: waitMs,
     ...(mode === 'challenge' ? { challenge: true } : {}),
-    ...(isNewLock ? { isNewLock } : {}),
+    ...(newLock ? { newLock: lockOf(newLock) } : {}),
     ...(message === undefined ? {} : { message }),
   }
+}
+
+function lockOf({ waitMs, window: { rule, window } }: Hold): NewLock {
+  return { rule: rule.name, window, retryAfterMs: waitMs }
 }
 
 export function limitOf({ rule, window, limit, windowMs }: PolicyWindow): WindowLimit {

@@ -35,11 +35,13 @@ export interface Refusal extends WindowLimit {
    * limit of 0 it is always refused.
    */
   readonly retryAfterMs: number
-  /** The lock began with this refusal. */
-  readonly isNewLock?: true
+  /** The longest lock that began with this refusal. It can be shorter than the wait for another rule. */
+  readonly newLock?: NewLock
   /** The `message` of the rule. */
   readonly message?: string
 }
+
+export type NewLock = Pick<Refusal, 'rule' | 'window' | 'retryAfterMs'>
 
 export type Decision = Admission | Refusal
 

@@ -36,8 +36,8 @@ export interface Taken extends Found {
 
 export interface RefusedAnswer {
   readonly hold: Hold
-  /** The lock began with this check. */
-  readonly isNewLock: boolean
+  /** The hold by a lock that began with this check. */
+  readonly newLock?: Hold | undefined
   readonly taken?: undefined
 }
 

@@ -92,12 +92,13 @@ export function recordOf(
     ...{ atMs, share: 0, level: 0, times: 1, policy, id: requestId, isSolved, fields },
   }
   if (decision.admitted) return record
-  const { rule: name, window, retryAfterMs, challenge, isNewLock } = decision
+  const { challenge, newLock } = decision
+  const { rule: name, window, retryAfterMs } = newLock ?? decision
   const rule = findRule(policies, policy, name)
   record.refusal = {
     ...{ policy: rule?.policy ?? policy, rule: name, window, retryAfterMs },
     ...(challenge && { challenge: true }),
-    ...(isNewLock && { lockBegan: true }),
+    ...(newLock && { lockBegan: true }),
     ...(isCheckPolicy(policy) && { isOfCheck: true }),
     values: rule && requestValues(rule, fields),
   }

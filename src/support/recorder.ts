@@ -109,19 +109,21 @@ export function createRecorder(deps: {
     const atMs = performance.now()
     const makeRecord = () => recordOf(heard, policies(), atMs)
     if (decision.admitted) return sample.add(to, atMs, makeRecord)
-    const name = `${policy} ${decision.rule} ${app} ${channel} ${to}`
+    const { newLock, challenge } = decision
+    const { rule: ruleName } = newLock ?? decision
+    const name = `${policy} ${ruleName} ${app} ${channel} ${to}`
     sample.add(to, atMs, makeRecord, name)
-    const rule = findRule(policies(), policy, decision.rule)
+    const rule = findRule(policies(), policy, ruleName)
     // The code of a guess that began a lock was compared, so that guess is not a refused check.
-    if (!decision.isNewLock) {
-      const what = decision.challenge ? 'challenged' : 'refused'
-      tally.add({ what, app, policy: rule?.policy ?? policy, rule: decision.rule })
+    if (!newLock) {
+      const what = challenge ? 'challenged' : 'refused'
+      tally.add({ what, app, policy: rule?.policy ?? policy, rule: ruleName })
     }
-    if (!decision.isNewLock && isRecent(name, atMs)) return
+    if (!newLock && isRecent(name, atMs)) return
     const rings = rule && namesRecipient(rule) ? personal : shared
     const isTaken = rings.add([{ app, channel, to }, makeRecord])
     // The next refusal by this lock is new information, so it is written too.
-    if (isTaken && !decision.isNewLock) writtenAt.set(name, atMs)
+    if (isTaken && !newLock) writtenAt.set(name, atMs)
   }
 
   return {

@@ -187,12 +187,27 @@ test('the wrong guess that fills a lockout begins its lock, reports its length a
   expect(announced).toEqual([`locked ${owner.to} guesses`])
   expect(refused).toEqual([])
   const next = await guess(owner, '0042')
-  expect(next).not.toMatchObject({ isNewLock: true })
+  expect(next).not.toHaveProperty('newLock')
   const { retryAfterMs } = next as Refusal
   expect(retryAfterMs).toBeLessThanOrEqual(900_000)
   expect(retryAfterMs).toBeGreaterThan(800_000)
   expect(announced).toHaveLength(1)
   expect(refused).toEqual(['guesses'])
+})
+
+test('a lock is announced with its own length when another rule refuses for longer', async () => {
+  const locks: string[] = []
+  const day = { name: 'budget', key: '{to}', sliding: '3 per 24h' }
+  const locked: Deps['events']['locked'] = (_, { rule, retryAfterMs }) =>
+    void locks.push(`${rule} ${retryAfterMs}`)
+  const events = { passed: () => {}, ended: async () => {}, locked }
+  const { remember, guess } = await openRoom([byRecipient, day], { over: { events } })
+  const owner = newOwner()
+  await remember(owner, '0042')
+  for (const _ of [1, 2]) await guess(owner, '0000')
+  const { lockedForMs } = (await guess(owner, '0000')) as { lockedForMs: number }
+  expect(lockedForMs).toBeGreaterThan(86_000_000)
+  expect(locks).toEqual(['guesses 900000'])
 })
 
 test('the guess that fills a rule of another kind reports the wait, and writes no event', async () => {

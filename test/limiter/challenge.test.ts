@@ -38,12 +38,45 @@ test('refund: gives back what the request took from the rules that say so, once;
   expect(await used()).toEqual([1, 1])
 })
 
-test('a lockout tells in the refusal that began the lock, and in no later one', async () => {
+const lockout = { limit: 1, window: '1m', lock: '5m' }
+const newLock = { rule: 'r', window: '1m', retryAfterMs: 300_000 }
+
+test.each([
+  ['no other rule refuses', [], { rule: 'r', newLock }],
+  [
+    'another rule refuses for a longer time',
+    [{ name: 'day', key: '{u}', sliding: '1 per 24h' }],
+    { rule: 'day', retryAfterMs: 86_400_000, newLock },
+  ],
+  [
+    'a shorter lock begins too',
+    [{ name: 'short', key: '{u}', lockout: { ...lockout, lock: '1s' } }],
+    { rule: 'r', newLock },
+  ],
+  [
+    'a longer lock begins that only observes',
+    [{ name: 'seen', key: '{u}', lockout: { ...lockout, lock: '1h' }, mode: 'observe' as const }],
+    { rule: 'r', newLock },
+  ],
+])(
+  'a lockout tells in the refusal that began the lock, and in no later one: %s',
+  async (_, others, refusal) => {
+    const { ask } = await bothEngines({ p: [...others, { name: 'r', key: '{u}', lockout }] })
+    await ask((limiter) => limiter.acquire('p', u))
+    expect(await ask((limiter) => limiter.acquire('p', u))).toMatchObject(refusal)
+    expect(await ask((limiter) => limiter.acquire('p', u))).not.toHaveProperty('newLock')
+  },
+)
+
+test('a lock that only observes is no lock in an answer', async () => {
   const { ask } = await bothEngines({
-    p: [{ name: 'r', key: '{u}', lockout: { limit: 1, window: '1m', lock: '5m' } }],
+    p: [
+      { name: 'seen', key: '{u}', lockout, mode: 'observe' },
+      { name: 'r', key: '{u}', sliding: '1 per 1h' },
+    ],
   })
   await ask((limiter) => limiter.acquire('p', u))
-  expect(await ask((limiter) => limiter.acquire('p', u))).toMatchObject({ isNewLock: true })
-  const again = await ask((limiter) => limiter.acquire('p', u))
-  expect(again).not.toHaveProperty('isNewLock')
+  const refused = await ask((limiter) => limiter.acquire('p', u))
+  expect(refused).toMatchObject({ admitted: false, rule: 'r' })
+  expect(refused).not.toHaveProperty('newLock')
 })

@@ -143,7 +143,8 @@ describe('in a real cluster of three nodes (trap 19)', () => {
       await limiter.acquire('login', fields)
       await limiter.acquire('login', fields)
       const refused = await limiter.acquire('login', fields)
-      expect(refused).toMatchObject({ admitted: false, rule: 'day', window: '24h' })
+      const newLock = { rule: 'tries', window: '5m', retryAfterMs: 900_000 }
+      expect(refused).toMatchObject({ admitted: false, rule: 'day', window: '24h', newLock })
       const states = await limiter.peek('login', fields)
       expect(states[1]?.lockedForMs).toBeGreaterThan(890_000)
       expect(states[0]?.used).toBe(2)

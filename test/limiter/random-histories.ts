@@ -167,8 +167,8 @@ function seededDraw(from: number): (below: number) => number {
 /** The members that all three answers have. */
 function plain(verdict: Verdict | Decision) {
   if (!verdict.admitted) {
-    const { rule, window, retryAfterMs, challenge = false } = verdict
-    return { rule, window, retryAfterMs, challenge }
+    const { rule, window, retryAfterMs, challenge = false, newLock } = verdict
+    return { rule, window, retryAfterMs, challenge, newLock }
   }
   const left = 'left' in verdict ? verdict.left : verdict.remaining.map((one) => one.left)
   return { left, nextInMs: verdict.nextInMs }

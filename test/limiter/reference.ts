@@ -27,7 +27,13 @@ interface Lock {
 
 export type Verdict =
   | { admitted: true; left: number[]; nextInMs: number; observed: string[] }
-  | { admitted: false; rule: string; window: string; retryAfterMs: number; challenge: boolean }
+  | (Held & { admitted: false; challenge: boolean; newLock?: Held | undefined })
+
+interface Held {
+  rule: string
+  window: string
+  retryAfterMs: number
+}
 
 const exactLimit = 128
 
@@ -134,6 +140,7 @@ export function createReference(rules: readonly Rule[]) {
       const left: number[] = []
       const observed: string[] = []
       let refusal: Extract<Verdict, { admitted: false }> | undefined
+      let newLock: Held | undefined
       let nextInMs = 0
       const isSeen = requestId !== undefined && requests.has(requestId)
       const taking: number[] = []
@@ -161,6 +168,10 @@ export function createReference(rules: readonly Rule[]) {
             const earlier = isRemembered ? lock.earlier + 1 : 0
             waitMs = length(earlier)
             locks[index]?.push({ beganAt: now, endsAt: now + waitMs, earlier })
+            const isPassed = rule.mode === 'observe' || (rule.mode === 'challenge' && isSolved)
+            if (!isPassed && waitMs > (newLock?.retryAfterMs ?? 0)) {
+              newLock = { rule: rule.name, window: window.window, retryAfterMs: waitMs }
+            }
           }
           const isRefused = waitMs > 0
           const taken = isSeen ? 0 : asked
@@ -188,7 +199,7 @@ export function createReference(rules: readonly Rule[]) {
         }
       }
       if (isSeen) return { admitted: true, left, nextInMs, observed: [] }
-      if (refusal) return refusal
+      if (refusal) return { ...refusal, newLock }
       for (const index of taking) {
         const { permits: weight, windows } = rules[index] as Rule
         const use = { at: now, permits: permits * Number(weight), requestId }

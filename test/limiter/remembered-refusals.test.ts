@@ -17,7 +17,7 @@ const u = { u: 'somebody' }
 function refused(waitMs: number, mode?: 'challenge'): RefusedAnswer {
   const policy = compilePolicies({ p: [{ ...policies.p[0], mode }] }).get('p') as CompiledPolicy
   const [window] = policy.windows as [PolicyWindow]
-  return { hold: { waitMs, window }, isNewLock: false }
+  return { hold: { waitMs, window } }
 }
 const refusal = refused(500)
 
@@ -40,10 +40,10 @@ describe('remembered refusals (trap 21)', () => {
     at(1_002)
     const asked = { subject: 's', permits: 1 }
     // Sent at 1,000, received at 1,002.
-    refusals.remember(asked, { ...refusal, isNewLock: true }, 1_000)
+    refusals.remember(asked, { ...refusal, newLock: refusal.hold }, 1_000)
     at(1_499)
     // Only the remembered refusal began the lock.
-    expect(recall('s', 1)).toMatchObject({ hold: { waitMs: 3 }, isNewLock: false })
+    expect(recall('s', 1)).toEqual({ hold: { ...refusal.hold, waitMs: 3 } })
     at(1_500)
     expect(recall('s', 1)).toBeUndefined()
   })

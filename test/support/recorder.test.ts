@@ -102,7 +102,8 @@ test('refusals and checks: the latest first, of this recipient and app only', as
   const { history, refuse } = open()
   const latestWait = async () => (await history.find(person)).refusals[0]?.retryAfterMs
   for (let index = 0; index < 25; index++) {
-    refuse(refusal('guesses', { isNewLock: true, retryAfterMs: 1_000 + index }), person.to, 'check')
+    const newLock = refusal('guesses', { retryAfterMs: 1_000 + index })
+    refuse({ ...newLock, newLock }, person.to, 'check')
     history.checked(person, 'mismatch')
     // A turn writes forty at most.
     if (index % 8 === 7) await eventually(async () => (await latestWait()) === 1_000 + index)
@@ -151,7 +152,8 @@ test('the time is that of the refusal, not of the writing', async () => {
 
 test('a refusal of a lock tells again what its rule counts by, and nobody else can read it', async () => {
   const { history, refuse, keyPrefix } = open()
-  refuse(refusal('guesses', { isNewLock: true }), person.to, 'check', '198.51.100.77')
+  const newLock = refusal('guesses')
+  refuse({ ...newLock, newLock }, person.to, 'check', '198.51.100.77')
   const { refusals } = await eventually(async () => {
     const all = await history.find(person)
     return all.refusals.length > 0 && all
@@ -215,12 +217,17 @@ test('a check where no code lives: told as long as a code lives, in a key that e
 
 test('a lock that a wrong guess began is no refused check; what it refuses afterwards is', async () => {
   const { history, refuse } = open()
-  const lock = { window: '5m', kind: 'lockout' } as const
-  refuse(refusal('guesses', { ...lock, isNewLock: true }), person.to, 'check')
-  refuse(refusal('guesses', lock), person.to, 'check')
+  const lock = refusal('guesses', { window: '5m', kind: 'lockout' })
+  refuse(refusal('recipient', { retryAfterMs: 86_400_000, newLock: lock }), person.to, 'check')
+  refuse(lock, person.to, 'check')
   await history.close()
   const { refusals, checks } = await history.find(person)
-  expect([refusals.length, checks.map(({ result }) => result)]).toEqual([2, ['refused']])
+  const { rule, window, retryAfterMs } = lock
+  expect(refusals).toMatchObject([
+    { rule, window, retryAfterMs },
+    { rule, window, retryAfterMs, lockBegan: true },
+  ])
+  expect(checks.map(({ result }) => result)).toEqual(['refused'])
 })
 
 describe('a flood', () => {

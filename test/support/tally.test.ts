@@ -68,7 +68,7 @@ test('refusals by the rule that was declared, challenges apart, right codes by a
   refuse(1, refusal('recipient'))
   refuse(2, refusal('human', { challenge: true } as Partial<Refusal>))
   refuse(3, refusal('recipient'), 'bank')
-  refuse(4, refusal('recipient', { isNewLock: true }))
+  refuse(4, refusal('recipient', { newLock: refusal('recipient') }))
   const person = { app: 'shop', channel: 'sms', to: '+8613800138000' } as const
   for (const result of ['passed', 'mismatch', 'gone', 'passed'] as const) {
     recorder.checked(person, 'r', { result })

@@ -80,28 +80,27 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
       if (request) return { taken: look(check, now).map((one) => ({ ...one, isFull: false })) }
       let held: Hold | undefined
       let challenged: Hold | undefined
-      let began: Hold | undefined
+      let newLock: Hold | undefined
       let full: Set<Rule> | undefined
       const looks = check.asks.map((ask) => {
         const { part, permits } = ask
         const entry = find(ask)
         const before = trusted(part, entry.uses, now)
         const { hold, uses, at } = kindOf(part).decide(part, before, permits, now)
-        if (hold && uses) {
-          began = longer(began, hold)
-          keep(ask, entry, uses)
-        }
+        if (hold && uses) keep(ask, entry, uses)
         if (hold) {
           entry.isRecent = entry.isKept
           const { mode } = part.rule
-          if (mode === 'enforce') held = longer(held, hold)
-          else if (mode === 'observe' || check.isSolved) full = (full ?? new Set()).add(part.rule)
+          const isPassed = mode === 'observe' || (mode === 'challenge' && check.isSolved)
+          if (isPassed) full = (full ?? new Set()).add(part.rule)
+          else if (mode === 'enforce') held = longer(held, hold)
           else challenged = longer(challenged, hold)
+          if (uses && !isPassed) newLock = longer(newLock, hold)
         }
         return { ask, entry, uses, at }
       })
       const hold = held ?? challenged
-      if (hold) return { hold, isNewLock: began === hold }
+      if (hold) return { hold, newLock }
       const takings: Taking[] = []
       const taken = looks.map(({ ask, entry, uses, at }): Taken => {
         const { part, permits } = ask

@@ -11,7 +11,7 @@ import { LimiterUnavailable } from '../errors.ts'
 import { scripts } from '../scripts.ts'
 import type { Answer } from '../store.ts'
 import type { Run } from './client.ts'
-import { notNumbers, notOurs, planOf, refusedOf, usesOf } from './format.ts'
+import { holdOf, notNumbers, notOurs, planOf, usesOf } from './format.ts'
 import type { Slot } from './keys.ts'
 
 interface Waiting {
@@ -86,14 +86,17 @@ export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot:
 function settle(batch: readonly Waiting[], now: number, answers: readonly (number | Buffer)[]) {
   let at = 0
   for (const { slot, resolve, reject } of batch) {
+    const { policy, asks } = slot.check
     const code = answers[at]
     if (typeof code === 'number' && code !== 0) {
-      at++
-      if (code < 0) reject(new LimiterUnavailable(notOurs))
-      else resolve(refusedOf(slot.check.policy, code))
+      const newLock = code < -1 ? holdOf(policy, -code) : undefined
+      if (newLock) at++
+      const hold = Number(answers[at++])
+      if (hold < 0) reject(new LimiterUnavailable(notOurs))
+      else resolve({ hold: holdOf(policy, hold), newLock })
       continue
     }
-    const taken = slot.check.asks.map((ask) => {
+    const taken = asks.map((ask) => {
       const isFull = answers[at] === 0
       if (isFull) at++
       return { ask, uses: usesOf(ask.part, answers[at++], now), isFull, now }

@@ -28,7 +28,10 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
       if (answer?.taken) {
         takenSlots.push(slot)
         taken.push(...answer.taken)
-      } else if (answer && stronger(refused?.hold, answer.hold) === answer.hold) refused = answer
+      } else if (answer) {
+        const hold = stronger(refused?.hold, answer.hold) ?? answer.hold
+        refused = { hold, newLock: longer(refused?.newLock, answer.newLock) }
+      }
     }
   } catch (error) {
     for (const slot of takenSlots) calls.giveUp(slot)
@@ -51,7 +54,7 @@ async function askAfterRefusal(calls: SlotCalls, slot: Slot): Promise<Answer | u
     const isPassed = mode === 'observe' || (mode === 'challenge' && slot.check.isSolved)
     if (!isPassed) hold = stronger(hold, own)
   }
-  return hold && { hold, isNewLock: false }
+  return hold && { hold }
 }
 
 export const byPart = (a: Found, b: Found) => a.ask.part.index - b.ask.part.index

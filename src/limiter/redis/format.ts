@@ -1,7 +1,8 @@
-/** The formats between TypeScript and Lua: the plan of a policy, the values in Redis, the reply of a refusal. */
+/** The formats between TypeScript and Lua: the plan of a policy, the values in Redis, the holds of a refusal. */
 import { LimiterUnavailable } from '../errors.ts'
+import type { Hold } from '../kinds.ts'
 import { type CompiledPolicy, maxWindows, type Part } from '../policy/compile.ts'
-import type { Check, RefusedAnswer } from '../store.ts'
+import type { Check } from '../store.ts'
 import { trusted, type Uses } from '../uses.ts'
 
 /** Length in bytes of a time, and of a number of uses. */
@@ -33,15 +34,11 @@ export function planOf({ asks, isSolved }: Check): string {
   return JSON.stringify(plan)
 }
 
-/**
- * Reads a refusal of lua/acquire-N.lua: twice the hold, plus 1 if its lock began now. The hold is one number with wait
- * and window, so the greatest number has the longest wait.
- */
-export function refusedOf({ windows }: CompiledPolicy, packed: number): RefusedAnswer {
-  const hold = Math.floor(packed / 2)
-  const window = windows[maxWindows - 1 - (hold % maxWindows)]
+/** Reads a hold of lua/acquire-N.lua: one number with wait and window, so the greatest number has the longest wait. */
+export function holdOf({ windows }: CompiledPolicy, packed: number): Hold {
+  const window = windows[maxWindows - 1 - (packed % maxWindows)]
   if (!window) throw new LimiterUnavailable('Redis named a window that the policy does not have')
-  return { hold: { waitMs: Math.floor(hold / maxWindows), window }, isNewLock: packed % 2 === 1 }
+  return { waitMs: Math.floor(packed / maxWindows), window }
 }
 
 /** The uses in a value. Throws `LimiterUnavailable` if the value is not the limiter's. */

@@ -61,7 +61,7 @@ export function createRefusals(options: {
       }
       if (!longest) return undefined
       const waitMs = Math.ceil(longest.endsAt - nowMs)
-      return { hold: { waitMs, window: longest.window }, isNewLock: false }
+      return { hold: { waitMs, window: longest.window } }
     },
 
     forget(asks: readonly Counted[]): void {
