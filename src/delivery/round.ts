@@ -32,13 +32,15 @@ export function createRounds(deps: {
   store: Pick<NoticeStore, 'claim' | 'record'>
   /** Makes a captcha's code the current one, unless it was replaced, used or lost (`settle` of captcha/code-store.ts). */
   settleCode: (notice: OpenNotice) => Promise<'current' | 'gone' | 'lost'>
+  /** True if the policy file refuses this recipient, perhaps only since the notice was accepted. */
+  isRefused: (notice: Pick<OpenNotice, 'channel' | 'recipient'>) => boolean
   retry: Record<'captcha' | 'notice', RetryPolicy>
   /** Time limit of one provider call. */
   timeoutMs: number
   metrics: Metrics
   log: Log
 }) {
-  const { store, settleCode, timeoutMs } = deps
+  const { store, settleCode, isRefused, timeoutMs } = deps
   const recordOutcome = createRecordOutcome(deps)
 
   return function openRound(notice: OpenNotice, providers: readonly GuardedProvider[]) {
@@ -61,6 +63,7 @@ export function createRounds(deps: {
 
     /** Why the message must not be sent any more; undefined if it can be sent. */
     async function whyNotSend(): Promise<ClaimOutcome | undefined> {
+      if (isRefused(notice)) return { state: 'failed', error: 'invalid_recipient' }
       try {
         if (notice.kind !== 'captcha') return undefined
         const settled = await settleCode(notice)

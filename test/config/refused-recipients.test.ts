@@ -10,6 +10,7 @@ import { testDatabase } from '../tools/database.ts'
 import { clientOf, noLimits, posternEnv, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const folder = mkdtempSync(join(inject('runFolder'), 'refused-'))
 const { readMailbox } = createSectionChecks()
@@ -63,7 +64,7 @@ test('a long file: the process goes on with other work while it is read', async 
   expect(turns).toBeGreaterThan(10)
 })
 
-test('403 with the reason, for sends and checks; a reload refuses others at once', async () => {
+test('403 with the reason, for sends and checks; a reload refuses others at once, and what waits for them is not sent', async () => {
   const [redis, database] = [await testRedis(), await testDatabase()]
   const file = join(folder, 'live.txt')
   writeFileSync(file, '+8613800138005\n')
@@ -73,29 +74,44 @@ test('403 with the reason, for sends and checks; a reload refuses others at once
     const loaded = await loadConfig(env)
     return loaded.ok ? loaded.config : expect.unreachable()
   }
-  const running = await start(
-    await configNow(),
-    { api: true, worker: false },
-    { keyPrefix: redis.prefix, quietMs: 0 },
+  const startRole = async (role: 'api' | 'worker') => {
+    const roles = { api: role === 'api', worker: role === 'worker' }
+    const options = { keyPrefix: redis.prefix, quietMs: 0 }
+    const running = await start(await configNow(), roles, options)
+    releaseLater(() => running.close())
+    return running
+  }
+  const running = await startRole('api')
+  const { post, get } = clientOf(
+    running.addresses.api as string,
+    env.BOOTSTRAP_SECRET_KEY as string,
   )
-  releaseLater(() => running.close())
-  const { post } = clientOf(running.addresses.api as string, env.BOOTSTRAP_SECRET_KEY as string)
+  const ids: string[] = []
   const send = async (to: string) => {
     const channel = to.includes('@') ? 'email' : 'sms'
     const { status, body } = await post('/v1/captchas', { channel, to })
+    if (status === 202) ids.push(body.id)
     return [status, body.reason]
   }
   expect(await send('+86 138-0013-8005')).toEqual([403, 'refused'])
   expect(await send('EVE@example.com')).toEqual([403, 'refused'])
   expect(await send('+8613800138006')).toEqual([202, undefined])
+  expect(await send('bob+news@example.com')).toEqual([202, undefined])
   const check = { channel: 'sms', to: '+8613800138005', code: '1234' }
   expect((await post('/v1/captchas/check', check)).body).toMatchObject({ reason: 'refused' })
 
-  writeFileSync(file, '+8613800138006\n')
+  writeFileSync(file, '+8613800138006\nbob@example.com\n')
   expect(running.reload(await configNow())).toEqual({ reloaded: ['recipients'], needRestart: [] })
   expect(await send('+8613800138005')).toEqual([202, undefined])
   expect(await send('+8613800138006')).toEqual([403, 'refused'])
   expect(await send('eve@example.com')).toEqual([403, 'refused'])
+
+  await startRole('worker')
+  await eventually(async () => {
+    const ends = ids.map(async (id) => (await get(`/v1/notices/${id}`)).body)
+    const refused = { state: 'failed', error: 'invalid_recipient', attempts: [] }
+    expect(await Promise.all(ends)).toMatchObject([refused, refused, { state: 'sent' }])
+  })
 })
 
 test('a refused address is its whole mailbox: tags, and dots where the provider ignores them', async () => {

@@ -99,6 +99,7 @@ function worker(
     }),
     unseal: secrets.unseal,
     settleCode,
+    isRefused: () => false,
     retry: {
       captcha: { tries, unknownRetries: 1, ...captchaPauses },
       notice: { tries, unknownRetries: 1, ...noticePauses },

@@ -69,6 +69,7 @@ function open(
     resolveUnknown: async () => undefined,
     unseal: secrets.unseal,
     settleCode: async () => 'current',
+    isRefused: () => false,
     retry: { captcha: retry, notice: retry },
     timeoutMs: 1_000,
     metrics,

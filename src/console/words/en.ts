@@ -251,7 +251,8 @@ export const en = {
     ],
   },
   errors: {
-    invalid_recipient: 'The provider does not know this number or mailbox.',
+    invalid_recipient:
+      'The provider does not know this number or mailbox, or the policy file refuses it.',
     not_delivered: 'A receipt reports that it did not arrive.',
     rejected: 'Every provider of the route rejected this message.',
     tries_used_up: 'All attempts failed: no provider accepted it.',

@@ -208,7 +208,7 @@ export const zh: typeof en = {
     ],
   },
   errors: {
-    invalid_recipient: '服务商查无此号码或邮箱。',
+    invalid_recipient: '服务商查无此号码或邮箱，或者策略文件拒收。',
     not_delivered: '回执显示未送达。',
     rejected: '路由中的所有服务商都退回该消息。',
     tries_used_up: '所有发送尝试均失败，没有服务商接受。',
