@@ -84,6 +84,28 @@ describe('S5: rate limiter of the captcha service: permits, scope, waiting', () 
     expect(await acquire(2)).toMatchObject({ remaining: [{ left: 7 }] })
   })
 
+  const day = '200 per 24h'
+  const pace = (sliding: string | string[]) => ({ name: 'pace', key: '{name}', sliding })
+  const fixed = (windows: string | string[]) => ({ name: 'pace', key: '{name}', fixed: windows })
+  test.each([
+    ['a rule beside it stays', [pace(day)], [pace(day), { ...pace('5 per 1m'), name: 'few' }], 3],
+    ['another large window stays', [pace(['5 per 1m', day])], [pace([day, '900 per 7d'])], 3],
+    ['larger windows stays', [pace('100 per 24h')], [pace(['100 per 24h', '900 per 7d'])], 3],
+    ['a smaller window begins anew', [pace(day)], [pace(['5 per 1m', day])], 0],
+    ['no other window begins anew', [pace([day, '900 per 7d'])], [pace(day)], 0],
+    ['129 begins anew', [pace(['5 per 1m', '128 per 24h'])], [pace(['5 per 1m', day])], 0],
+    ['a longer one begins anew', [fixed(day)], [fixed([day, '900 per 7d'])], 0],
+  ])(
+    'the count of a day, after a reload to %s, as docs/limiter.md has it',
+    async (_, before, after, used) => {
+      const { ask, engines } = await bothEngines({ provider: before })
+      await ask((limiter) => limiter.acquire('provider', fields, { permits: 3 }))
+      for (const limiter of Object.values(engines)) limiter.setPolicies({ provider: after })
+      const states = await ask((limiter) => limiter.peek('provider', fields, 'pace'))
+      expect(states.find(({ window }) => window === '24h')).toMatchObject({ used })
+    },
+  )
+
   test('pacing: with waiting callers the rate is kept and nobody is lost', async () => {
     const { limiter } = await realLimiter({
       provider: [{ name: 'pace', key: '{name}', sliding: '5 per 200ms' }],
