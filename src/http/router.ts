@@ -63,16 +63,19 @@ export function createRouter(deps: {
   startRequestsAtZero(metrics, routes)
 
   const router = express.Router({ caseSensitive: true })
+  // A slash behind a file would change what relative addresses in it mean, such as the server of the OpenAPI document.
+  const files = express.Router({ caseSensitive: true, strict: true })
   for (const path of pathsOf(routes)) {
     const atPath = routes.filter((route) => route.path === path)
+    const owner = path.endsWith('.json') ? files : router
     for (const route of atPath) {
-      router[route.method](path, (request, response) =>
+      owner[route.method](path, (request, response) =>
         respond(path, request, response, (call) => run(route, request, response, call)),
       )
     }
     const allow = atPath.flatMap(methodsOf).join(', ')
     const pageMethods = atPath.filter(({ access }) => access === 'page').flatMap(methodsOf)
-    router.all(path, (request, response) =>
+    owner.all(path, (request, response) =>
       respond(path, request, response, async () => {
         if (pageMethods.length > 0) {
           if (isPreflight(request)) return cors.preflight(request, response, pageMethods)
@@ -83,6 +86,7 @@ export function createRouter(deps: {
       }),
     )
   }
+  router.use(files)
   const onlyReads: RequestHandler = (request, response) =>
     respond('unknown', request, response, async () => {
       return new Problem('method_not_allowed', {}, { allow: 'GET, HEAD' })

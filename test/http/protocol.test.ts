@@ -47,6 +47,8 @@ describe('method and path', () => {
     '/readyz',
     '/v1/notices/a/b',
     '/%2e%2e/etc/passwd',
+    '/openapi.json/',
+    '/.well-known/jwks.json/',
   ])('%s: 404 without the path in it', async (path) => {
     const reply = await expectRefused(postern, { status: 404, code: 'not_found' }, () =>
       postern.get(path),
