@@ -148,8 +148,11 @@ test(
     while (performance.now() < endsAt || !isMet()) {
       accepted += 1
       const ip = `203.0.${accepted >> 8}.${accepted & 255}`
-      const { status } = await other.post('/v1/captchas', { channel: 'sms', to: newNumber(), ip })
-      expect(status).toBe(202)
+      // A busy machine may refuse a send once. A full Redis refuses every send.
+      await eventually(async () => {
+        const { status } = await other.post('/v1/captchas', { channel: 'sms', to: newNumber(), ip })
+        expect(status).toBe(202)
+      })
       // Ten a second at most, like a small app.
       await sleep(100)
     }
@@ -188,7 +191,8 @@ test('one address with 500 requests a second and Idempotency-Keys: eleven other 
   let asked = 0
   const pending = new Set<Promise<void>>()
   const timer = setInterval(() => {
-    for (let index = 0; index < 10; index++) {
+    // Behind a machine that answers fewer, more would only wait.
+    for (let index = 0; index < 10 && pending.size < 200; index++) {
       const one = flood(send(`flood-${++asked}`)).then(({ status }) => {
         statuses.add(status)
         pending.delete(one)
@@ -197,11 +201,17 @@ test('one address with 500 requests a second and Idempotency-Keys: eleven other 
     }
   }, 20)
   releaseLater(() => clearInterval(timer))
-  await eventually(() => (statuses.counts.get(429) ?? 0) > 100, { withinMs: 20_000 })
+  await eventually(() => (statuses.counts.get(429) ?? 0) > 100)
   const answers: number[] = []
   for (let visitor = 1; visitor <= 11; visitor++) {
     const call = callerFrom(api.url, `127.0.3.${visitor}`, pageKey)
-    answers.push((await call(send(`visitor-${visitor}`))).status)
+    const sent = send(`visitor-${visitor}`)
+    // As a page does: a 503 of a busy machine counted nothing.
+    const { status } = await eventually(async () => {
+      const answer = await call(sent)
+      return answer.status !== 503 && answer
+    })
+    answers.push(status)
   }
   clearInterval(timer)
   await Promise.all(pending)

@@ -60,21 +60,24 @@ test('I21: no kind costs more than 2 ms of processor time per kB it sent, and ev
   }
   expect(dear).toEqual([])
   expect(accepted).toBeGreaterThanOrEqual(27)
-}, 120_000)
+}, 300_000)
 
 test('1,000 different wrong keys a second, each with its checksum: 27 of 27 sends are accepted', async () => {
   const { api, key } = await startApi({ LOG_LEVEL: 'info' })
   const next = keylessKinds['a wrong key with its checksum'] as () => string
   let sent = 0
-  await eventually(async () => {
-    const [wrong, valid] = await Promise.all([
-      flood(api.url, { perSecond: 1_000, seconds: 3, connections: 64, next }),
-      flood(api.url, { perSecond: 9, seconds: 3, connections: 9, next: () => validSend(key) }),
-    ])
-    sent += wrong.sent
-    expect([...valid.statuses]).toEqual([[202, 27]])
-    expect([...wrong.statuses]).toEqual([[401, 3_000]])
-  })
+  await eventually(
+    async () => {
+      const [wrong, valid] = await Promise.all([
+        flood(api.url, { perSecond: 1_000, seconds: 3, connections: 64, next }),
+        flood(api.url, { perSecond: 9, seconds: 3, connections: 9, next: () => validSend(key) }),
+      ])
+      sent += wrong.sent
+      expect([...valid.statuses]).toEqual([[202, 27]])
+      expect([...wrong.statuses]).toEqual([[401, 3_000]])
+    },
+    { withinMs: 120_000 },
+  )
   // The log shows a sample of ten a second.
   await eventually(() => expect(api.output()).toContain('"status":401'))
   expect(api.output().split('"status":401').length).toBeLessThan(sent / 5)
@@ -111,7 +114,7 @@ test('I21: unread answers are not held: 300 connections that ask for much and re
       expect([...valid.statuses]).toEqual([[202, 5]])
       expect((await bytesBesideHeap(api.adminUrl)) - before).toBeLessThan(300 * 65_536)
     },
-    { withinMs: 40_000 },
+    { withinMs: 90_000 },
   )
 })
 

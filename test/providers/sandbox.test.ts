@@ -155,7 +155,7 @@ describe('sandbox', () => {
     const onReceipt = async (_name: string, receipt: Receipt) => void receipts.push(receipt)
     const provider = create(
       {
-        receipts: { delay: '30ms', copies: 2 },
+        receipts: { delay: '1s', copies: 2 },
         faults: [{ to: '*@lost.test', receipts: { outcome: 'failed' } }],
       },
       { onReceipt },

@@ -40,7 +40,7 @@ describe('smpp', () => {
     const url = `smpp://postern:pass@127.0.0.1:${farEnd.port}`
     const settings = smpp.settings.parse({ url, from: 'Acme', ...entry })
     const provider = smpp.create('smsc', settings, {
-      timeoutMs: 2_000,
+      timeoutMs: 20_000,
       concurrency: 100,
       clock: Date.now,
       ...deps,
@@ -233,10 +233,10 @@ describe('smpp', () => {
     await send('bound')
     const silent = farEnd.sessions[0]?.socket as { removeAllListeners(name: string): void }
     silent.removeAllListeners('readable')
-    expect((await send('not answered', AbortSignal.timeout(100))).kind).toBe('unknown')
+    expect((await send('not answered', AbortSignal.timeout(500))).kind).toBe('unknown')
     const other = await start()
     await other.farEnd.behave('hang')
-    expect((await other.send('not bound', AbortSignal.timeout(100))).kind).toBe('unavailable')
+    expect((await other.send('not bound', AbortSignal.timeout(500))).kind).toBe('unavailable')
   })
 
   it('says not taken for what the full window kept back (F15)', async () => {
@@ -244,7 +244,7 @@ describe('smpp', () => {
     await send('bound')
     const silent = farEnd.sessions[0]?.socket as { removeAllListeners(name: string): void }
     silent.removeAllListeners('readable')
-    const signal = AbortSignal.timeout(100)
+    const signal = AbortSignal.timeout(500)
     const kinds = await Promise.all(
       ['1', '2', '3', '4'].map(async (t) => (await send(t, signal)).kind),
     )
@@ -334,7 +334,7 @@ describe('smpp', () => {
       const url = `smpps://postern:pass@127.0.0.1:${farEnd.port}`
       const settings = smpp.settings.parse({ url, from: '+447700900000' })
       const provider = smpp.create('smsc', settings, {
-        timeoutMs: 2_000,
+        timeoutMs: 20_000,
         concurrency: 100,
         clock: Date.now,
       })

@@ -21,7 +21,7 @@ describe('twilio', () => {
     const endpoint = `http://127.0.0.1:${farEnd.port}`
     const settings = twilio.settings.parse({ ...rest, messagingServiceSid, endpoint })
     const provider = twilio.create('twilio', settings, {
-      timeoutMs: 2_000,
+      timeoutMs: 20_000,
       concurrency: 100,
       clock: Date.now,
     })
@@ -47,7 +47,7 @@ describe('twilio', () => {
       ...entry,
       endpoint: `http://127.0.0.1:${farEnd.port}`,
     })
-    const deps = { timeoutMs: 2_000, concurrency: 100, clock: Date.now }
+    const deps = { timeoutMs: 20_000, concurrency: 100, clock: Date.now }
     const provider = twilio.create('twilio', settings, deps)
     const endsAtMs = performance.now() + leftMs
     await provider.send({ ...message, noticeId: 'n-1', endsAtMs }, never)
