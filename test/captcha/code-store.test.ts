@@ -154,7 +154,7 @@ describe('time to live', () => {
     const before = new Set(await keysNow())
     await store.remember(owner, newId(), '0042')
     const [key] = (await keysNow()).filter((name) => !before.has(name)) as [string]
-    expect(await redis.client.pttl(key)).toBeGreaterThan(299_000)
+    expect(await redis.client.pttl(key)).toBeGreaterThan(290_000)
     await redis.client.pexpire(key, 60_000)
     await store.guess(owner, '0043')
     const leftMs = await redis.client.pttl(key)
@@ -187,8 +187,11 @@ describe('scenesOf', () => {
     const [connection = redis.client] = connections
     const briefly = createCodeStore(connection, createSecrets(oldSecret), brief)
     releaseLater(() => briefly.close())
-    await briefly.remember({ ...owner, scene: 'brief' }, newId(), '0045')
-    expect((await store.scenesOf(owner)).sort()).toEqual(['brief', 'login', 'pay'])
+    // Again where the code ended before a busy machine could look.
+    await eventually(async () => {
+      await briefly.remember({ ...owner, scene: 'brief' }, newId(), '0045')
+      expect((await store.scenesOf(owner)).sort()).toEqual(['brief', 'login', 'pay'])
+    })
     expect(await store.scenesOf(newOwner())).toEqual([])
     await eventually(async () =>
       expect((await store.scenesOf(owner)).sort()).toEqual(['login', 'pay']),
@@ -266,11 +269,14 @@ describe('a code that is remembered while another is valid', () => {
       },
     )
     releaseLater(() => brief.close())
-    const [owner, first] = [newOwner(), newId()]
-    await brief.remember(owner, first, '0042')
-    await store.remember(owner, newId(), '0043')
-    await eventually(async () => (await store.settle(owner, first)) === 'gone')
-    expect(await store.guess(owner, '0042')).toMatchObject({ result: 'gone' })
+    // Again where the first code ended before a busy machine could store the second.
+    await eventually(async () => {
+      const [owner, first] = [newOwner(), newId()]
+      await brief.remember(owner, first, '0042')
+      await store.remember(owner, newId(), '0043')
+      await eventually(async () => (await store.settle(owner, first)) === 'gone')
+      expect(await store.guess(owner, '0042')).toMatchObject({ result: 'gone' })
+    })
   })
 
   test('of several under way the one settled last is valid, and forgetting the others leaves it', async () => {

@@ -10,7 +10,7 @@ test('a notice with sendAt whose job is lost with Redis: the reconciler carries 
     sendAt: sendAt.toISOString(),
   })
   await postern.redis.client.flushdb()
-  await untilFinal(postern, [body.id], 20_000)
+  await untilFinal(postern, [body.id], 60_000)
   const row = await rowOf(postern, body.id)
   expect(row.state).toBe('sent')
   expect(row.sent_at.getTime()).toBeGreaterThanOrEqual(sendAt.getTime() - 50)
