@@ -72,7 +72,7 @@ export function createDemoPage(page: DemoPage): Router {
   }
 
   router.get('/demo/state', local, async (_request: Request, response: Response) => {
-    const [messages, rows, decided, isOff] = await Promise.all([
+    const [messages, found, decided, isOff] = await Promise.all([
       outbox?.list({ limit: 12 }) ?? [],
       notices.search({ app, limit: 8 }),
       watch.look(),
@@ -83,7 +83,7 @@ export function createDemoPage(page: DemoPage): Router {
       worker: worker.state(),
       provider: switchable ? { name: switchable, reserve: reserveName, isOff } : null,
       messages,
-      notices: rows.map(viewOf),
+      notices: found.items.map(viewOf),
       ...decided,
     })
   })

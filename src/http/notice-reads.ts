@@ -84,16 +84,14 @@ export function createNoticeReads(deps: {
       const context = `notices cursor of ${app}`
       const cursorId = cursor && unsealText(cursor, context)
       if (cursor && !cursorId) throw invalid('cursor', 'is not a cursor of this app')
-      const rows = await store.search({
+      const { items, nextId } = await store.search({
         ...filterOf(app, filter),
         ...(cursorId ? { cursorId } : {}),
-        limit: limit + 1,
+        limit,
       })
-      const items = rows.slice(0, limit)
-      const last = items.at(-1)
       return {
         items: items.map(viewOf),
-        ...(rows.length > limit && last ? { nextCursor: sealText(last.id, context) } : {}),
+        ...(nextId ? { nextCursor: sealText(nextId, context) } : {}),
       }
     },
 

@@ -1,5 +1,5 @@
 /**
- * Pages of notices for operators, filtered by state, kind, template, provider and time, across apps.
+ * Pages of notices for operators across apps, and for searches without a recipient.
  *
  * No index covers all of these filters, and every further index would make sends slower. So a page reads a limited
  * number of the latest notices by their ids, and keeps those that match. It reports how far it came, and the next page
@@ -12,13 +12,18 @@ export interface BrowseFilter {
   /** Every app if absent. */
   apps?: readonly string[] | undefined
   state?: NoticeState | undefined
-  kind?: 'captcha' | 'notice' | undefined
+  kind?: string | undefined
+  channel?: string | undefined
+  scenes?: readonly string[] | undefined
+  hasPassed?: boolean | undefined
   template?: string | undefined
   provider?: string | undefined
   /** Range of ids: `from` included, `before` not. */
   from: string
   before: string
   limit: number
+  /** The most notices, of all apps, that are read for a page. */
+  maxLookedAt?: number | undefined
 }
 
 export interface BrowsedNotice {
@@ -45,7 +50,7 @@ export interface BrowsedPage {
 
 export type Browse = ReturnType<typeof createBrowse>
 
-const maxLookedAt = 20_000
+const usualLookedAt = 20_000
 const maxLatest = 1_000
 const maxOfRecipient = 200
 
@@ -53,8 +58,11 @@ export function createBrowse(database: Database) {
   return {
     /** A page of notices, newest first. */
     async browse(filter: BrowseFilter): Promise<BrowsedPage> {
-      const { apps, state, kind, template, provider, from, before, limit } = filter
-      const ofFilter = [apps, state, kind, template, provider].map((value) => value ?? null)
+      const { apps, state, kind, template, provider, channel, scenes, hasPassed } = filter
+      const { from, before, limit, maxLookedAt = usualLookedAt } = filter
+      const ofFilter = [apps, state, kind, template, provider, channel, scenes, hasPassed].map(
+        (value) => value ?? null,
+      )
       const values = [before, from, maxLookedAt, ...ofFilter, limit]
       type Row = BrowsedNotice & { looked: number | null; lastLooked: string | null }
       const rows = await database.query<Row>('notice-browse', browseSql, values)
@@ -93,20 +101,22 @@ export function createBrowse(database: Database) {
 
 const browseSql = `
   WITH looked AS MATERIALIZED (
-    SELECT id, app, kind, channel, recipient, scene, template, state, provider, error, created_at
+    SELECT id, app, kind, channel, recipient, scene, template, state, provider, error, created_at, code_end
     FROM notice WHERE id < $1::uuid AND id >= $2::uuid ORDER BY id DESC LIMIT $3),
   found AS (
     SELECT * FROM looked
     WHERE ($4::text[] IS NULL OR app = ANY($4)) AND ($5::text IS NULL OR state = $5)
       AND ($6::text IS NULL OR kind = $6) AND ($7::text IS NULL OR template = $7)
-      AND ($8::text IS NULL OR provider = $8)
-    ORDER BY id DESC LIMIT $9)
+      AND ($8::text IS NULL OR provider = $8) AND ($9::text IS NULL OR channel = $9)
+      AND ($10::text[] IS NULL OR scene = ANY($10))
+      AND ($11::boolean IS NULL OR (code_end IS NOT DISTINCT FROM 'passed') = $11)
+    ORDER BY id DESC LIMIT $12)
   -- What fills a page is found without going through the rest.
   SELECT facts.looked, facts."lastLooked", id, app, kind, channel, recipient, scene, template, state, provider,
          error, created_at AS "createdAt"
   FROM (SELECT CASE WHEN is_short THEN (SELECT count(*)::int FROM looked) END AS looked,
                CASE WHEN is_short THEN (SELECT id FROM looked ORDER BY id LIMIT 1) END AS "lastLooked"
-        FROM (SELECT count(*) < $9 AS is_short FROM found) AS page) AS facts LEFT JOIN found ON true
+        FROM (SELECT count(*) < $12 AS is_short FROM found) AS page) AS facts LEFT JOIN found ON true
   ORDER BY id DESC`
 
 const appsSql = `

@@ -1,12 +1,55 @@
-/** Finds notices for their senders: by id, or by recipient, channel and state. */
-import { createBatcher } from '../base/batcher.ts'
+/**
+ * Finds notices for their senders: by id, or by recipient, channel and state.
+ *
+ * A search without a recipient, and a count, may read many rows of all apps. Sends use the same connections and the same
+ * server. So few long reads run at a time, and apps take turns.
+ */
+import { idFloor } from '../base/ids.ts'
+import { createTurns } from '../base/turns.ts'
+import { Overloaded } from '../base/unavailable.ts'
 import type { Database } from '../storage/database.ts'
+import { createBrowse } from './browse.ts'
 import type { NoticeState } from './states.ts'
 
 /** At most this number of a recipient's latest codes is read. */
 const maxCaptchas = 200
+/** At most this number of notices, of all apps, is read for one page of a search without a recipient. */
+const maxLookedAt = 100_000
+const turnsOfLongReads = { maxUnderWay: 2, maxWaiting: 8, maxWaitMs: 1_000 }
+/** Above all ids. */
+const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 export function createFinder(database: Database) {
+  const { browse } = createBrowse(database)
+  const inTurn = createTurns(turnsOfLongReads)
+  const inTurnOf = <Result>(app: string, read: () => Promise<Result>) =>
+    inTurn({ app, caller: '' }, read, noTurn)
+
+  async function findIds({ cursorId, app, limit, ...filter }: Search) {
+    const { from = idFloor(0), before = lastId } = filter
+    const continued = cursorId && cursorId < before ? cursorId : before
+    const page = await inTurnOf(app, () =>
+      browse({ ...filter, apps: [app], from, before: continued, limit: limit + 1, maxLookedAt }),
+    )
+    const ids = page.items.map(({ id }) => id)
+    return ids.length > limit
+      ? { ids: ids.slice(0, limit), nextId: ids[limit - 1] }
+      : { ids, nextId: page.next }
+  }
+
+  async function findOfRecipient({ cursorId, limit, ...filter }: Search) {
+    const where = whereOf(filter)
+    const rows = await database.read((prisma) =>
+      prisma.notice.findMany({
+        where: cursorId ? { AND: [where, { id: { lt: cursorId } }] } : where,
+        orderBy: { id: 'desc' },
+        take: limit + 1,
+      }),
+    )
+    const items = rows.slice(0, limit)
+    return { items, nextId: rows.length > limit ? items.at(-1)?.id : undefined }
+  }
+
   return {
     find(app: string, id: string) {
       return database.read((prisma) => prisma.notice.findFirst({ where: { id, app } }))
@@ -28,37 +71,40 @@ export function createFinder(database: Database) {
       return [...new Set(captchas.flatMap(({ scene }) => scene ?? []))]
     },
 
-    /** A page of notices, newest first. `cursorId` is the id of the last item of the previous page. */
-    search({ cursorId, limit, ...filter }: NoticeFilter & { cursorId?: string; limit: number }) {
-      const where = whereOf(filter)
-      return database.read((prisma) =>
-        prisma.notice.findMany({
-          where: cursorId ? { AND: [where, { id: { lt: cursorId } }] } : where,
-          orderBy: { id: 'desc' },
-          take: limit,
-        }),
+    /** A page of notices, newest first; it may have fewer than `limit`. `nextId` is the `cursorId` of the next page. */
+    async search(asked: Search) {
+      if (asked.recipientHashes) return findOfRecipient(asked)
+      const { ids, nextId } = await findIds(asked)
+      const items = await database.read((prisma) =>
+        prisma.notice.findMany({ where: { id: { in: ids } }, orderBy: { id: 'desc' } }),
       )
+      return { items, nextId }
     },
 
-    /** The number of matches, and of those whose code passed. One count at a time, because it may read many rows. */
-    countNotices: createBatcher<NoticeFilter, { total: number; passed: number }>({
-      maxItems: 1,
-      maxConcurrent: 1,
-      run: ([filter]) =>
+    /** The number of matches, and of those whose code passed. Reads every row that matches. */
+    countNotices(filter: NoticeFilter): Promise<{ total: number; passed: number }> {
+      return inTurnOf(filter.app, () =>
         database.read(async (prisma) => {
           const groups = await prisma.notice.groupBy({
             by: ['codeEnd'],
-            where: whereOf(filter as NoticeFilter),
+            where: whereOf(filter),
             _count: true,
           })
           const sum = (counted: typeof groups) =>
             counted.reduce((total, { _count }) => total + _count, 0)
           const passed = sum(groups.filter(({ codeEnd }) => codeEnd === 'passed'))
-          return [{ total: sum(groups), passed }]
+          return { total: sum(groups), passed }
         }),
-    }),
+      )
+    },
   }
 }
+
+function noTurn(): never {
+  throw new Overloaded('postgresql', 'too many searches wait')
+}
+
+type Search = NoticeFilter & { cursorId?: string; limit: number }
 
 export interface NoticeFilter {
   app: string

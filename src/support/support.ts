@@ -35,7 +35,7 @@ export interface LiveCode {
   triesLeft: number
 }
 
-type NoticeRow = Awaited<ReturnType<NoticeStore['search']>>[number]
+type NoticeRow = Awaited<ReturnType<NoticeStore['search']>>['items'][number]
 
 export interface Story {
   limits: LimitState[]
@@ -79,7 +79,7 @@ export function createSupport(deps: {
   async function findKnown(asked: LookUpRequest) {
     const { app, channel, to } = asked
     const recipientHashes = secrets.recipientHashes(channel, to)
-    const [notices, sentFor, liveFor, done, { refusals, checks }] = await Promise.all([
+    const [{ items: notices }, sentFor, liveFor, done, { refusals, checks }] = await Promise.all([
       store.search({ app, recipientHashes, limit: maxShown }),
       store.scenesOf(app, recipientHashes),
       codes.scenesOf({ app, channel, to }),

@@ -1,0 +1,80 @@
+/** Searches for notices, and what bounds them. */
+import { randomBytes } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { idFloor, newId } from '../../src/base/ids.ts'
+import { Overloaded } from '../../src/base/unavailable.ts'
+import { createFinder } from '../../src/notice/find.ts'
+import { createNoticeStore } from '../../src/notice/store.ts'
+import { openDatabase } from '../../src/storage/database.ts'
+import { testDatabase } from '../tools/database.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
+
+const { url, pool } = await testDatabase()
+const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
+releaseLater(() => database.close())
+const store = createNoticeStore(database, { claimMs: 10_000 })
+
+const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+async function insert(app: string, scene: string): Promise<string> {
+  const id = newId()
+  await store.insert({
+    ...{ id, app, kind: 'captcha', channel: 'sms', recipient: '+8613800138000' },
+    ...{ recipientHash: randomBytes(16), scene, template: 'captcha', locale: 'en' },
+    ...{ sealedParams: Buffer.from('sealed'), ttlMs: 300_000 },
+  })
+  return id
+}
+
+test('a page without a recipient reads a limited number of notices, and the next page continues there', async () => {
+  const wanted: string[] = []
+  for (let n = 0; n < 12; n++) {
+    if (n % 6 === 0) wanted.unshift(await insert('shop', 'rare'))
+    else await insert(n % 2 ? 'shop' : 'bank', 'common')
+  }
+  const pages: string[][] = []
+  let before: string | undefined = lastId
+  while (before) {
+    const ofApp = { apps: ['shop'], scenes: ['rare'], channel: 'sms', hasPassed: false }
+    const range = { from: idFloor(0), before, limit: 5, maxLookedAt: 4 }
+    const { items, next } = await store.browse({ ...ofApp, ...range })
+    pages.push(items.map(({ id }) => id))
+    before = next
+  }
+  expect(pages.flat()).toEqual(wanted)
+  expect(pages.map(({ length }) => length)).toEqual([0, 1, 1, 0])
+})
+
+test('a search without a recipient: whole pages, and an end', async () => {
+  const ids: string[] = []
+  for (let n = 0; n < 4; n++) ids.unshift(await insert('paged', 'login'))
+  const pages: string[][] = []
+  let cursorId: string | undefined
+  do {
+    const filter = { app: 'paged', limit: 2, ...(cursorId ? { cursorId } : {}) }
+    const { items, nextId } = await store.search(filter)
+    pages.push(items.map(({ id }) => id))
+    cursorId = nextId
+  } while (cursorId)
+  expect(pages).toEqual([ids.slice(0, 2), ids.slice(2)])
+})
+
+test('few long reads run at a time, few wait, and the others are refused at once', async () => {
+  const finder = createFinder(database)
+  const holder = await pool.connect()
+  await holder.query('BEGIN; LOCK TABLE notice IN ACCESS EXCLUSIVE MODE')
+  let refused = 0
+  const reads = Array.from({ length: 12 }, async (_, n) => {
+    const filter = { app: 'shop', limit: 1 }
+    const read = n % 2 ? finder.countNotices(filter) : finder.search(filter)
+    await read.catch((error) => {
+      if (error instanceof Overloaded) refused++
+    })
+  })
+  await eventually(() => refused >= 2)
+  await holder.query('ROLLBACK')
+  holder.release()
+  await Promise.all(reads)
+  await finder.search({ app: 'shop', limit: 1 })
+})
