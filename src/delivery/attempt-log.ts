@@ -28,12 +28,15 @@ export function createAttemptLog(
     /** Whether this provider rejected the message for good. */
     isRejectedBy: (name: string) =>
       all().some(({ provider, outcome }) => provider === name && outcome === 'rejected'),
+    /** The time before which this provider does not accept the message, if it postponed the message. */
+    againAt: (name: string) =>
+      all().find(({ provider, outcome }) => provider === name && outcome === 'postponed')?.againAt,
 
-    add(provider: string, result: SendResult, startedAt: Date): void {
+    add(provider: string, result: SendResult, startedAt: Date, againAt?: string): void {
       const durationMs = Date.now() - startedAt.getTime()
       const detail = 'detail' in result ? result.detail : undefined
       const facts = { provider, outcome: result.kind, durationMs, detail }
-      made.push({ ...facts, at: startedAt.toISOString() })
+      made.push({ ...facts, at: startedAt.toISOString(), againAt })
       metrics.sends.inc({ provider, outcome: result.kind })
       metrics.sendSeconds.observe({ provider }, durationMs / 1_000)
       // A successful attempt needs no line: the end of the notice is logged.

@@ -77,6 +77,11 @@ export function createDeliver(deps: DeliverDeps) {
       const leftMs = round.leftMs()
       if (leftMs <= 0) return record(round.outOfTime())
       if (!round.mayTryAgain()) break
+      const postponedForMs = round.postponedForMs(provider.name)
+      if (postponedForMs > 0) {
+        waitMs = Math.min(waitMs, postponedForMs)
+        continue
+      }
       const hasOther = index < open.length - 1
       const turn = await provider.takeTurn(message, { isUrgent, leftMs, hasOther })
       const result = turn.kind === 'turn' ? await round.callIn(turn) : turn
@@ -134,7 +139,7 @@ function comesBackInMs(
     case 'throttled':
       return result.retryAfterMs + giveWayMs
     case 'postponed':
-      return result.retryAfterMs ?? round.pauseMs()
+      return round.postponedForMs(provider.name)
     case 'rejected':
       return Number.POSITIVE_INFINITY
     default: {

@@ -53,6 +53,19 @@ export function createRounds(deps: {
     /** Time until the end of the notice. */
     const leftMs = () => deadlineMs - performance.now()
 
+    /** The pause grows with every call for the notice. */
+    const longerPauseMs = (calls = attemptLog.calls()) => pauseMs(calls, retry.longestPauseMs)
+
+    /** PostgreSQL's time. */
+    const nowMs = () => notice.expiresAtMs - leftMs()
+
+    /** For a message that the provider postponed: the time of its next call. */
+    function againAt(result: SendResult): string | undefined {
+      if (result.kind !== 'postponed') return undefined
+      const waitMs = result.retryAfterMs ?? longerPauseMs(attemptLog.calls() + 1)
+      return new Date(nowMs() + waitMs).toISOString()
+    }
+
     /** The outcome of a notice whose time ended, with the reason for its last wait. */
     function outOfTime(): ClaimOutcome {
       const latest = attemptLog.all().at(-1)?.outcome
@@ -83,8 +96,10 @@ export function createRounds(deps: {
       outOfTime,
       mayTryAgain: () => mayTryAgain(attemptLog.all(), retry),
 
-      /** The pause grows with every call for the notice. */
-      pauseMs: () => pauseMs(attemptLog.calls(), retry.longestPauseMs),
+      pauseMs: longerPauseMs,
+
+      /** Time until this provider accepts the message, if it postponed the message; at most 0 if it may accept it now. */
+      postponedForMs: (name: string) => Date.parse(attemptLog.againAt(name) ?? '1970') - nowMs(),
 
       /** Pause before another query about a call with unknown outcome. */
       askAgainMs: retry.askAgainMs,
@@ -116,7 +131,7 @@ export function createRounds(deps: {
             noteInSpan({ 'postern.outcome': answer.kind }, error)
             return answer
           })
-          attemptLog.add(turn.provider, result, startedAt)
+          attemptLog.add(turn.provider, result, startedAt, againAt(result))
           return result
         } finally {
           await turn.end()

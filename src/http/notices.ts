@@ -60,6 +60,10 @@ export const noticeView = z
             'The number of calls with this outcome, if more than one. `at` is the first call.',
         }),
         latestAt: time.optional().meta({ description: 'The time of the latest call.' }),
+        againAt: time.optional().meta({
+          description:
+            'For `postponed`: the provider is not called with the notice before this time.',
+        }),
       }),
     ),
     createdAt: time,

@@ -28,6 +28,8 @@ export interface OpenNotice {
   wantedAtMs: number
   /** The rest of its time to live, by PostgreSQL's clock; negative when it has expired. */
   remainingMs: number
+  /** The end of its time to live, in milliseconds since 1970. */
+  expiresAtMs: number
   /** Milliseconds until its `sendAt`. 0 if that time has passed or there is none. */
   opensInMs: number
   /** The sampled span of the request that made the notice. */
@@ -128,7 +130,7 @@ const openSql = `
          n.sealed_params AS "sealedParams", ${attemptsWithLostOne} AS attempts, n.claims,
          n.trace_parent AS "traceParent",
          (extract(epoch FROM now() - coalesce(n.send_at, n.created_at)) * 1000)::float8 AS "waitedMs",
-         ${remainingMs},
+         ${remainingMs}, (extract(epoch FROM n.expires_at) * 1000)::float8 AS "expiresAtMs",
          coalesce(greatest(0, extract(epoch FROM n.send_at - now()) * 1000), 0)::float8 AS "opensInMs"
   FROM notice n
   WHERE ${amongIds(2)} AND ${isFree}`

@@ -82,4 +82,6 @@ export interface Attempt {
   count?: number
   /** Time of the latest call, ISO 8601. */
   latestAt?: string
+  /** For `postponed`: the provider is not called with the message before this time of PostgreSQL's clock, ISO 8601. */
+  againAt?: string | undefined
 }

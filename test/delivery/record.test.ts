@@ -35,6 +35,7 @@ function open(
     claims: 0,
     wantedAtMs: performance.now() - 1_000,
     remainingMs: 60_000,
+    expiresAtMs: Date.now() + 60_000,
     opensInMs: 0,
     traceParent: null,
   }
