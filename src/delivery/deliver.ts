@@ -3,7 +3,7 @@
  * provider: wait for a turn → claim the notice and check its code → begin and call → write the outcome.
  *
  * The process may die at every await. Before the claim, nothing has happened, however long the wait was. Between claim
- * and record, the row is `sending` until the claim ends. Then another worker claims it, with one attempt of unknown
+ * and record, the row is `sending` until the claim ends. Then the reconciler frees it, with one attempt of unknown
  * outcome. After the record, the attempt is complete.
  */
 import { noteInSpan, traced } from '../base/traces.ts'

@@ -1,7 +1,8 @@
 /**
  * Decides which worker sends a notice. A worker first reads the notice, which changes nothing: the notice may wait
  * long for a provider or a limit. The worker claims it right before the call. The claim succeeds only if no other
- * worker has claimed the notice since that read.
+ * worker has claimed the notice since that read. Only the reconciler ends the claim of another worker (overdue.ts): it
+ * knows whether PostgreSQL was away, so that the worker could not write its outcome.
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
@@ -20,7 +21,6 @@ export interface OpenNotice {
   template: string
   locale: string
   sealedParams: Buffer
-  /** If a worker died during an attempt, that attempt is the last one. */
   attempts: Attempt[]
   /** The number of claims so far. A worker writes an outcome only if the number is still the same. */
   claims: number
@@ -100,13 +100,6 @@ export function createClaim(database: Database, claimMs: number) {
   })
 }
 
-/** For a row still in `sending` after its claim ended, adds an attempt with an unknown outcome. */
-export const attemptsWithLostOne = `CASE WHEN n.state = 'pending' THEN n.attempts ELSE n.attempts || jsonb_build_object(
-        'provider', NULL, 'at', to_char(n.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-        'outcome', 'unknown', 'durationMs', 0, 'detail', 'the worker was lost') END`
-
-const isFree = `(n.state = 'pending' OR (n.state = 'sending' AND n.due_at <= now()))`
-
 const remainingMs = `(extract(epoch FROM n.expires_at - now()) * 1000)::float8 AS "remainingMs"`
 
 /**
@@ -127,21 +120,20 @@ export function rangeOf(ids: readonly string[]): [string | undefined, string | u
 
 const openSql = `
   SELECT n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
-         n.sealed_params AS "sealedParams", ${attemptsWithLostOne} AS attempts, n.claims,
+         n.sealed_params AS "sealedParams", n.attempts, n.claims,
          n.trace_parent AS "traceParent",
          (extract(epoch FROM now() - coalesce(n.send_at, n.created_at)) * 1000)::float8 AS "waitedMs",
          ${remainingMs}, (extract(epoch FROM n.expires_at) * 1000)::float8 AS "expiresAtMs",
          coalesce(greatest(0, extract(epoch FROM n.send_at - now()) * 1000), 0)::float8 AS "opensInMs"
   FROM notice n
-  WHERE ${amongIds(2)} AND ${isFree}`
+  WHERE ${amongIds(2)} AND n.state = 'pending'`
 
 const claimSql = `
   UPDATE notice n
   SET state = 'sending',
       claims = n.claims + 1,
-      due_at = now() + $3 * interval '1 millisecond',
-      attempts = ${attemptsWithLostOne}
+      due_at = now() + $3 * interval '1 millisecond'
   FROM unnest($1::uuid[], $2::int[]) AS seen (id, claims)
-  WHERE n.id = seen.id AND n.claims = seen.claims AND ${amongIds(4)} AND ${isFree}
+  WHERE n.id = seen.id AND n.claims = seen.claims AND ${amongIds(4)} AND n.state = 'pending'
     AND (n.send_at IS NULL OR n.send_at <= now())
   RETURNING n.id, n.claims, ${remainingMs}`

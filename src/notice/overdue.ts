@@ -6,7 +6,6 @@
  */
 import type { Channel } from '../base/channel.ts'
 import type { Database } from '../storage/database.ts'
-import { attemptsWithLostOne } from './claim.ts'
 
 type Kind = 'captcha' | 'notice'
 
@@ -39,6 +38,11 @@ export function createOverdue(database: Database) {
     },
   }
 }
+
+/** For a row still in `sending` after its claim ended, adds an attempt with an unknown outcome. */
+const attemptsWithLostOne = `CASE WHEN n.state = 'pending' THEN n.attempts ELSE n.attempts || jsonb_build_object(
+        'provider', NULL, 'at', to_char(n.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+        'outcome', 'unknown', 'durationMs', 0, 'detail', 'the worker was lost') END`
 
 // The update has an array of ids and their range, as in claim.ts. A plan for a small table may join by reading all of it.
 const overdueSql = `

@@ -15,9 +15,10 @@
  *   worker is noticed by time alone.
  * - `claims`: the number of claims, which is the fence. An outcome is written only if nothing has claimed the row
  *   since. So a worker that was wrongly thought dead changes nothing when it returns.
- * - A row still in `sending` after its claim ended belonged to a dead process. The provider may have been called, so an
- *   attempt with an unknown outcome is recorded. If the process is alive and reports before the next claim, its report
- *   replaces that attempt. Only this moves a notice from `pending` to `sent`.
+ * - A row still in `sending` after its claim ended belonged to a dead process, or PostgreSQL was away. Only the reconciler
+ *   frees it. The provider may have been called, so an attempt with an unknown outcome is recorded. If the process is
+ *   alive and reports before the next claim, its report replaces that attempt. Only this moves a notice from `pending` to
+ *   `sent`.
  * - `delivered`, `failed` and `expired` are final. A trigger in the database allows only these moves.
  */
 export const noticeStates = [

@@ -1,9 +1,9 @@
 /**
  * The reconciler: makes sure that no notice is forgotten by the queue.
  *
- * Every worker runs one. Each pass claims overdue open notices (committed but never queued, lost with Redis, or left by a
- * worker that died) and puts them back on the queue. The claim moves their due time ahead in the same statement, so two
- * reconcilers never claim the same notice. A job of one notice is not doubled, because its id is the notice id. A notice
+ * Every worker runs one. Each pass takes overdue open notices (committed but never queued, lost with Redis, or left by a
+ * worker that died) and puts them back on the queue. The same statement moves their due time ahead, so two
+ * reconcilers never take the same notice. A job of one notice is not doubled, because its id is the notice id. A notice
  * that still waits in a shared job gets a second job. The later of the two finds the notice ended. A delayed job runs now:
  * the queue uses the clocks of processes for delays, and one of them may be slow. Early receipts are tried again here too.
  */

@@ -848,6 +848,24 @@ describe('what a provider says', () => {
     expect(calls).toEqual([sent])
   })
 
+  test('PostgreSQL was away for longer than a claim during a call: another job of the notice calls nothing (F12)', async () => {
+    let free = () => {}
+    const blocked = new Promise<SendResult>((resolve) => {
+      free = () => resolve(accepted)
+    })
+    const { guarded, calls } = guardedOf('a', [() => blocked])
+    const deliver = worker([guarded])
+    const id = await created()
+    const first = deliver(id)
+    await eventually(() => calls.length === 1)
+    await pool.query(`UPDATE notice SET due_at = now() - interval '1 min' WHERE id = $1`, [id])
+    expect(await worker([guarded])(id)).toEqual({ done: true })
+    free()
+    expect(await first).toEqual({ done: true })
+    expect(calls).toEqual([id])
+    expect(await outcomesOf(id)).toEqual(['a accepted'])
+  })
+
   test('what the guarded is told: codes are urgent, how long there is, and whether there is another', async () => {
     const told: object[] = []
     const guarded = (name: string): GuardedProvider => ({

@@ -53,6 +53,12 @@ async function rowOf(id: string) {
   return rows[0]
 }
 
+/** As if the worker had died that claimed the notice: its claim ends, and then the reconciler frees the notice. */
+async function freeLost(id: string) {
+  await letPass(id, claimMs + 5_100)
+  await store.takeOverdue('captcha', 1_000, 5_000, 15_000)
+}
+
 /** As if `ms` had passed since the row was last changed. */
 const letPass = (id: string, ms: number) =>
   pool.query(`UPDATE notice SET due_at = due_at - $2 * interval '1 ms' WHERE id = $1`, [id, ms])
@@ -173,11 +179,15 @@ describe('claim', () => {
     expect(await store.claim({ id, claims: 1 })).toMatchObject({ claims: 2 })
   })
 
-  test('a claim that ended is taken over, with the lost try on the account', async () => {
+  test('a claim that ended is taken over when the reconciler frees it, with the lost try on the account', async () => {
     const id = await created()
     await claimOf(id)
     expect(await store.claim({ id, claims: 1 })).toBe(null)
+    // After an outage of PostgreSQL, the worker may be about to write the outcome.
     await letPass(id, claimMs + 1)
+    expect(await store.findOpen(id)).toBe(null)
+    expect(await store.claim({ id, claims: 1 })).toBe(null)
+    await freeLost(id)
     const open = await store.findOpen(id)
     const lost = { provider: null, outcome: 'unknown', detail: 'the worker was lost' }
     expect(open).toMatchObject({ claims: 1, attempts: [lost] })
@@ -254,7 +264,7 @@ describe('record', () => {
   test('a worker that lost its claim writes nothing (the fence)', async () => {
     const id = await created()
     await claimOf(id)
-    await letPass(id, claimMs + 1)
+    await freeLost(id)
     await claimOf(id)
     expect(await store.record({ id, claims: 1, state: 'sent', attempts: [] })).toBe(false)
     expect((await rowOf(id)).state).toBe('sending')
@@ -297,8 +307,7 @@ describe('record', () => {
   test('given up for lost, and the worker lives after all: its word replaces the guess (F12, F30)', async () => {
     const id = await created()
     await claimOf(id)
-    await letPass(id, claimMs + 5_100)
-    await store.takeOverdue('captcha', 1_000, 5_000, 15_000)
+    await freeLost(id)
     expect(await rowOf(id)).toMatchObject({ state: 'pending', attempts: [{ outcome: 'unknown' }] })
     const accepted = { ...attempt, outcome: 'accepted' } as const
     expect(await store.record({ id, claims: 1, state: 'sent', attempts: [accepted] })).toBe(true)
