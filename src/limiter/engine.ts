@@ -149,7 +149,6 @@ export function createEngine(
       earlier.set(source, { policies, endsAt: now + rememberRequestsMs })
       policies = compiled
       source = JSON.stringify(raw)
-      earlier.delete(source)
       for (const [key, { endsAt }] of earlier) if (endsAt <= now) earlier.delete(key)
       store.forgetRefusals?.()
     },

@@ -15,6 +15,7 @@ const policies = {
   login: [
     { name: 'day', key: '{user}:{day}', sliding: '2 per 24h' },
     { name: 'tries', key: '{user}', lockout: { limit: 2, window: '5m', lock: '15m' } },
+    { name: 'short', key: '{user}', lockout: { limit: 2, window: '1m', lock: '1m' } },
   ],
   sms: [
     { name: 'to', key: '{to}', sliding: '2 per 60s' },
