@@ -16,7 +16,8 @@
 -- returns  per step:
 --          remember: 1 pending, 0 current at once, because there was no other code
 --          settle: the end of the code (ms) if it is current now, -1 if the owner has no code
---          forget, drop, clear, takeBack: 1 if there was something
+--          forget, clear, takeBack: 1 if there was something
+--          drop: a notice id, or {notice id, data}, of a code that was not used; 0 if there was none
 --          guess: a notice id, or {notice id, data}, if right (the code is used up); the tries left of a wrong guess;
 --          {0, notice id} for the guess that took the last try; or why nothing was compared: -1 there is no such code,
 --          -2 it is out of tries, -3 it was used or ended
@@ -57,15 +58,18 @@ function steps.forget(codes, id)
   return place and 1 or 0, place and table.remove(codes, place)
 end
 
+local function endOf(code) return code.onPass and { code.id, code.onPass } or code.id end
+
 function steps.drop(codes, wanted)
-  local count = 0
+  local answer, isChanged = 0, false
   for _, code in ipairs(codes) do
     if wanted == '' or wanted == code.id then
+      if code.state ~= 'used' then answer = endOf(code) end
       -- Takers are removed, so that no guess can be taken back. Otherwise that would bring back the code.
-      code.state, code.takers, code.digest, count = 'used', ',', '', count + 1
+      code.state, code.takers, code.digest, isChanged = 'used', ',', '', true
     end
   end
-  return count > 0 and 1 or 0, count > 0
+  return answer, isChanged
 end
 
 -- The reason why there is no current code, as in the answers of guess.
@@ -81,7 +85,7 @@ function steps.guess(codes, request, wanted, ...)
   code.tries, code.takers = code.tries - 1, code.takers .. request .. ','
   for _, digest in ipairs({ ... }) do if digest == code.digest then code.state = 'used' end end
   if code.state ~= 'used' then return code.tries > 0 and code.tries or { 0, code.id }, true end
-  return code.onPass and { code.id, code.onPass } or code.id, true
+  return endOf(code), true
 end
 
 function steps.takeBack(codes, request)

@@ -6,7 +6,9 @@ import { isId } from '../base/ids.ts'
 import type { CodeEnd } from '../notice/code-end.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
+import type { GuessLimits } from '../rules/guess-limits.ts'
 import type { Refused } from '../rules/refused.ts'
+import type { CaptchaEvents } from './captcha-events.ts'
 import { type CodeOwner, type CodeStore, ownerOf } from './code-store.ts'
 
 export type CancelOutcome =
@@ -56,10 +58,15 @@ export function createCancelCaptcha(deps: {
   findCaptcha: FindCaptcha
   codes: Pick<CodeStore, 'look' | 'drop'>
   endCode: (end: { id: string; end: CodeEnd }) => Promise<void>
+  limits: Pick<GuessLimits, 'refund'>
+  events: Pick<CaptchaEvents, 'passed'>
+  testRecipients: Pick<TestRecipients, 'isTestRecipient'>
 }) {
-  const { findCaptcha, codes, endCode } = deps
+  const { findCaptcha, codes, endCode, limits, events, testRecipients } = deps
 
-  /** `isPassed`: the app has verified the person in another way. Throws Unavailable. */
+  /**
+   * `isPassed`: the app has verified the person in another way. The code then counts as passed, once. Throws Unavailable.
+   */
   return async function cancelCaptcha(
     app: string,
     id: string,
@@ -73,7 +80,11 @@ export function createCancelCaptcha(deps: {
       return { outcome: 'code_gone', reason: live.reason }
     }
     await endCode({ id, end })
-    await codes.drop(captcha, id)
+    const ended = await codes.drop(captcha, id)
+    if (ended && isPassed && !testRecipients.isTestRecipient(captcha.to)) {
+      limits.refund(ended)
+      events.passed(captcha, id)
+    }
     return { outcome: 'canceled' }
   }
 }

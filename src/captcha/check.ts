@@ -149,7 +149,10 @@ export function createCheckCaptcha(deps: {
     }
     // The code ended after the look-up, so nothing was compared.
     if (compared.result === 'gone') limits.giveBack(counted)
-    if (compared.result === 'passed') limits.forgive(counted, compared.noticeId, compared.onPass)
+    if (compared.result === 'passed') {
+      limits.forgive(counted)
+      limits.refund(compared)
+    }
     if (compared.result !== 'mismatch') return compared
     const { waitMs, refusal } = await limits.holdNext(counted)
     if (refusal) announceLock(guess, refusal)

@@ -1,10 +1,23 @@
-/** The answers of the code store about a guess and a look. */
+/** The answers of the code store. */
+export type SettleResult =
+  /** This code passes. */
+  | 'current'
+  /** A newer code has replaced it, or it was used, or support ended it. */
+  | 'gone'
+  /** The owner has no code at all, because Redis lost it. */
+  | 'lost'
+
 export type GuessResult =
-  /** `onPass`: the data that `remember` stored with the code. */
-  | { result: 'passed'; noticeId: string; onPass?: string }
+  | ({ result: 'passed' } & EndedCode)
   /** `noticeId`: the notice whose code is out of tries now. */
   | { result: 'mismatch'; triesLeft: number; noticeId?: string }
   | Gone
+
+/** `onPass`: the data that `remember` stored with the code. */
+export interface EndedCode {
+  noticeId: string
+  onPass?: string
+}
 
 export interface Gone {
   result: 'gone'

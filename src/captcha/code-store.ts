@@ -21,7 +21,14 @@ import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import { reachRedis } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import { type Gone, type GuessResult, goneBy, type LiveCode } from './code-answers.ts'
+import {
+  type EndedCode,
+  type Gone,
+  type GuessResult,
+  goneBy,
+  type LiveCode,
+  type SettleResult,
+} from './code-answers.ts'
 
 /** The owner of a code: a code for one owner never passes for another. */
 export interface CodeOwner {
@@ -43,14 +50,6 @@ export const ownerOf = (row: {
   channel: row.channel,
   to: row.recipient,
 })
-
-export type SettleResult =
-  /** This code passes. */
-  | 'current'
-  /** A newer code has replaced it, or it was used, or support ended it. */
-  | 'gone'
-  /** The owner has no code at all, because Redis lost it. */
-  | 'lost'
 
 export type CodeStore = ReturnType<typeof createCodeStore>
 
@@ -120,6 +119,15 @@ export function createCodeStore(
   const takeUnderEveryName = (owner: CodeOwner, step: Step) =>
     Promise.all(keysOf(owner).map((key) => take({ key, scene: owner.scene, step })))
 
+  /** The code that a step has ended, or undefined. */
+  function endedBy(answer: Answer): EndedCode | undefined {
+    if (typeof answer === 'string') return { noticeId: answer }
+    if (typeof answer === 'number') return undefined
+    const [noticeId, sealed] = answer as [string, string]
+    // Sealed by the secret that also named the key.
+    return { noticeId, onPass: secrets.unseal(Buffer.from(sealed, 'base64'), noticeId) }
+  }
+
   /** Undoes a step at once, and again when Redis answers, because the step may still be under way. */
   function undo(owner: CodeOwner, step: ['forget' | 'takeBack', id: string]): void {
     const run = () => takeUnderEveryName(owner, step)
@@ -184,16 +192,13 @@ export function createCodeStore(
         let gone = -1
         for (const key of keysOf(owner)) {
           const answer = await take({ key, scene: owner.scene, step })
-          if (typeof answer === 'string') return { result: 'passed', noticeId: answer }
-          if (typeof answer === 'object') {
-            const [first, second] = answer as [string | 0, string]
-            if (first === 0) return { result: 'mismatch', triesLeft: 0, noticeId: second }
-            // Sealed by the secret that also named the key.
-            const onPass = secrets.unseal(Buffer.from(second, 'base64'), first)
-            return { result: 'passed', noticeId: first, onPass }
+          if (typeof answer === 'object' && answer[0] === 0) {
+            return { result: 'mismatch', triesLeft: 0, noticeId: answer[1] as string }
           }
-          if (answer >= 0) return { result: 'mismatch', triesLeft: answer }
-          gone = Math.min(gone, answer)
+          const ended = endedBy(answer)
+          if (ended) return { result: 'passed', ...ended }
+          if (Number(answer) >= 0) return { result: 'mismatch', triesLeft: Number(answer) }
+          gone = Math.min(gone, Number(answer))
         }
         return goneBy(gone)
       } catch (error) {
@@ -223,9 +228,13 @@ export function createCodeStore(
       return [...new Set((lists as string[][]).flat())]
     },
 
-    /** Ends every code of the owner, or the code of one notice. A pending code becomes `gone`, not `lost`. */
-    async drop(owner: CodeOwner, noticeId = ''): Promise<void> {
-      await takeUnderEveryName(owner, ['drop', noticeId])
+    /**
+     * Ends every code of the owner, or the code of one notice. A pending code becomes `gone`, not `lost`. Returns a code
+     * that was not used before.
+     */
+    async drop(owner: CodeOwner, noticeId = ''): Promise<EndedCode | undefined> {
+      const answers = await takeUnderEveryName(owner, ['drop', noticeId])
+      return answers.map(endedBy).find((ended) => ended)
     },
 
     /** Undoes `remember` for a notice that was not made, now or when Redis answers again. */

@@ -162,7 +162,12 @@ async function composeChecking(shared: Shared, steps: Steps) {
     onChecked: recorder.checked,
   })
   const findCaptcha = createFindCaptcha({ ...steps, store: notices, codes })
-  const cancelCaptcha = createCancelCaptcha({ findCaptcha, codes, endCode: notices.endCode })
+  const cancelCaptcha = createCancelCaptcha({
+    ...{ findCaptcha, codes, testRecipients },
+    endCode: notices.endCode,
+    limits: guessLimits,
+    events: captchaEvents,
+  })
   return { checkCaptcha, findCaptcha, cancelCaptcha, passes }
 }
 

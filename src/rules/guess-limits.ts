@@ -42,11 +42,6 @@ export function createGuessLimits(deps: {
     await Promise.all(cleared.map((rule) => limiter.reset(policy, fields, rule)))
   }
 
-  async function refund(onPass: string, noticeId: string): Promise<void> {
-    const { policy, fields } = JSON.parse(onPass) as Refund
-    await limiter.refund(policy, fields, noticeId)
-  }
-
   return {
     /** Counts a guess under the request id, or returns the refusal. `isHuman`: rules in mode challenge admit it. */
     async count(
@@ -66,12 +61,18 @@ export function createGuessLimits(deps: {
       quota.release(policy, fields, requestId),
 
     /**
-     * After a right code: gives back and clears uses as `afterPass` decides, and gives back the uses of the send
-     * (`onPass` from `refundOf`). The answer does not wait for it, because the person's next request comes later.
+     * After a right code: gives back and clears uses as `afterPass` decides. The answer does not wait for it, because the
+     * person's next request comes later.
      */
-    forgive(counted: CountedGuess, noticeId: string, onPass: string | undefined): void {
+    forgive(counted: CountedGuess): void {
       clear(counted).catch(() => {})
-      if (onPass) refund(onPass, noticeId).catch(() => {})
+    },
+
+    /** Gives back the uses of the send of a code that passed. `onPass` is from `refundOf`. No answer waits for it. */
+    refund({ noticeId, onPass }: { noticeId: string; onPass?: string }): void {
+      if (!onPass) return
+      const { policy, fields } = JSON.parse(onPass) as Refund
+      limiter.refund(policy, fields, noticeId).catch(() => {})
     },
 
     /**

@@ -352,8 +352,9 @@ test('drop: with an id, only the code of that notice ends, also one that waits t
   const [owner, typed, waiting] = [newOwner(), newId(), newId()]
   await sendCode(owner, typed, '0042')
   await store.remember(owner, waiting, '0043')
-  await store.drop(owner, newId())
-  await store.drop(owner, waiting)
+  expect(await store.drop(owner, newId())).toBeUndefined()
+  expect(await store.drop(owner, waiting)).toEqual({ noticeId: waiting })
+  expect(await store.drop(owner, waiting)).toBeUndefined()
   expect(await store.settle(owner, waiting)).toBe('gone')
   expect(await store.guess(owner, '0042')).toMatchObject({ result: 'passed', noticeId: typed })
 })

@@ -187,6 +187,36 @@ describe('the end of a code', () => {
     })
   })
 
+  test('cancelCaptcha with isPassed: as after a right code, the use of the send comes back and captcha.passed is written, once', async () => {
+    const rule = { name: 'unverified', key: '{app}', sliding: '2 per 24h', refund: 'passed' }
+    const postern = await open({
+      ...own,
+      policies: { captcha: [rule], notice: [], check: [] },
+      events: {
+        url: 'http://127.0.0.1:9/',
+        secret: 'a secret of sixteen bytes',
+        types: ['captcha.passed'],
+      },
+    })
+    const send = async () => {
+      const sent = await postern.sendCaptcha({ app, channel: 'sms', to: newPhone() })
+      return 'id' in sent ? sent.id : sent.outcome
+    }
+    const [first, second] = [await send(), await send()]
+    expect(await send()).toBe('limited')
+    const asked = { app, id: first, isPassed: true }
+    const ended = await Promise.all(Array.from({ length: 5 }, () => postern.cancelCaptcha(asked)))
+    expect(ended).toEqual(ended.map(() => ({ outcome: 'canceled' })))
+    await eventually(async () => expect(await send()).not.toBe('limited'))
+    await postern.cancelCaptcha(asked)
+    await postern.cancelCaptcha({ app, id: second })
+    expect(await send()).toBe('limited')
+    const { rows } = await on.database.pool.query('SELECT type, data FROM event')
+    const to = expect.stringContaining('*')
+    const data = { id: first, channel: 'sms', to, scene: 'default' }
+    expect(rows).toEqual([{ type: 'captcha.passed', data }])
+  })
+
   test('cancelCaptcha of an earlier send leaves the newer code', async () => {
     const postern = await open(own)
     const asked = { app, channel: 'sms', to: newPhone() } as const
