@@ -20,7 +20,7 @@ export interface PosternOptions extends Additions {
   environment?: Readonly<Record<string, string | undefined>>
   /** The path of the policy file, `./postern.yaml` by default, or its content. */
   policy?: string | Readonly<Record<string, unknown>>
-  /** Prefix of every Redis key; `postern:` by default. */
+  /** Prefix of every Redis key; `postern:` by default, as in processes of the `postern` command. */
   keyPrefix?: string
 }
 
