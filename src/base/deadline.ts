@@ -10,13 +10,13 @@ export function startDeadline(
 ): { readonly signal: AbortSignal; clear(): void } {
   const controller = new AbortController()
   const end = () => controller.abort()
-  const timer = setTimeout(end, timeoutMs)
+  const stop = startCountdown(timeoutMs, end)
   outer.addEventListener('abort', end, { once: true })
   if (outer.aborted) end()
   return {
     signal: controller.signal,
     clear() {
-      clearTimeout(timer)
+      stop()
       outer.removeEventListener('abort', end)
     },
   }

@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher } from 'undici'
+import { startCountdown } from './deadline.ts'
 
 /**
  * One HTTP call that reports whether a provider may have got the request. `not_sent` means that no byte of the request
@@ -56,14 +57,14 @@ export function createHttpClient(timeoutMs: number, maxConnections = 200) {
       let bytes = 0
       let isEnded = false
 
-      const deadline = setTimeout(() => giveUp('no answer in time'), timeoutMs)
       const abort = () => giveUp('no answer in time')
+      const stopCountdown = startCountdown(timeoutMs, abort)
       signal.addEventListener('abort', abort, { once: true })
       closing.signal.addEventListener('abort', abort, { once: true })
 
       function end(outcome: HttpOutcome): void {
         isEnded = true
-        clearTimeout(deadline)
+        stopCountdown()
         signal.removeEventListener('abort', abort)
         closing.signal.removeEventListener('abort', abort)
         resolve(outcome)

@@ -11,6 +11,7 @@
  *
  * Each process has its own circuit: a broken connection of one worker does not concern the others.
  */
+import { startCountdown } from '../base/deadline.ts'
 import type { SendResult } from '../providers/provider.ts'
 import { meanings } from './retry.ts'
 
@@ -63,11 +64,11 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
 
   function createOrdinary(): Passage {
     let startMs = 0
-    let timer: NodeJS.Timeout | undefined
+    let stopCountdown = () => {}
     let isOverdue = false
     let isExcused = false
     const endTimer = () => {
-      clearTimeout(timer)
+      stopCountdown()
       if (isOverdue) overdue--
       isOverdue = false
     }
@@ -76,11 +77,11 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
       begin() {
         startMs = performance.now()
         const slowAfterMs = Math.max(leastSlowMs, usualMs * 2)
-        timer = setTimeout(() => {
+        stopCountdown = startCountdown(slowAfterMs, () => {
           isOverdue = true
           overdue++
           failed()
-        }, slowAfterMs)
+        })
       },
       alive() {
         endTimer()

@@ -11,7 +11,7 @@
  * Messages that wait for a provider to return get places in a line. They come back one after the other, soon after
  * calls are allowed again. So few try at a time, even if thousands wait.
  */
-import { orLate } from '../base/deadline.ts'
+import { orLate, startCountdown } from '../base/deadline.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
 import { createCircuit, isFailure } from './circuit.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
@@ -211,7 +211,7 @@ export function createGuardedProvider(
     call: (signal: AbortSignal) => Promise<SendResult>,
   ): Promise<SendResult> {
     const controller = new AbortController()
-    const abort = setTimeout(() => controller.abort(), timeoutMs)
+    const stopCountdown = startCountdown(timeoutMs, () => controller.abort())
     try {
       const answer = await orLate<unknown>(call(controller.signal), timeoutMs + overrunMs, () => ({
         kind: 'unknown',
@@ -224,7 +224,7 @@ export function createGuardedProvider(
       onFault(message.noticeId, faultWithoutQuotes(error, message))
       return { kind: 'unknown', detail: 'the code of the provider failed' }
     } finally {
-      clearTimeout(abort)
+      stopCountdown()
     }
   }
 

@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { expect, test, vi } from 'vitest'
 import { orLate, startDeadline } from '../../src/base/deadline.ts'
+import { beBusy } from '../tools/be-busy.ts'
 import { testRedis } from '../tools/redis.ts'
 
 const late = () => 'late'
@@ -20,12 +21,6 @@ test('orLate: work that takes longer → late, at the time', async () => {
   expect(await orLate(new Promise(() => {}), 50, late)).toBe('late')
   expect(performance.now() - startMs).toBeGreaterThan(45)
 })
-
-/** Keeps this process busy, so that it cannot read the answers of servers. */
-function beBusy(durationMs: number): void {
-  const untilMs = performance.now() + durationMs
-  while (performance.now() < untilMs);
-}
 
 test('orLate: this process was busy for longer than the time, and the server must be asked twice → the answer', async () => {
   const { client } = await testRedis()

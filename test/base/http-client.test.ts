@@ -1,7 +1,10 @@
+import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { createHttpClient, retryAfterMs } from '../../src/base/http-client.ts'
 import { startHttpFarEnd } from '../providers/far-ends/http.ts'
+import { beBusy } from '../tools/be-busy.ts'
+import { listen } from '../tools/listen.ts'
 
 const never = new AbortController().signal
 
@@ -22,6 +25,17 @@ describe('an HTTP call', () => {
     client.close()
     for (const socket of sockets) socket.destroy()
     await new Promise((resolve) => silent.close(resolve))
+  })
+
+  it('is answered if the answer arrived while this process was busy for longer than a call may take (F23)', async () => {
+    const url = await listen(
+      createHttpServer((_, response) => response.end('{}', () => beBusy(1_200))),
+    )
+    const client = createHttpClient(1_000)
+    expect(await client.call({ method: 'GET', url, headers: {} }, never)).toMatchObject({
+      kind: 'answered',
+    })
+    client.close()
   })
 
   it('leaves no listener at any signal when it has ended', async () => {

@@ -8,6 +8,9 @@ afterEach(() => void vi.useRealTimers())
 const accepted: SendResult = { kind: 'accepted' }
 const unavailable: SendResult = { kind: 'unavailable', detail: 'no' }
 
+/** The time after which a call is slow: 1.5 s, and five turns of the event loop, which fake timers count as 1 ms each. */
+const slowMs = 1_505
+
 /**
  * A call that gets this result after this time, and shows before that the provider is alive. Undefined if the circuit
  * did not allow it.
@@ -81,7 +84,7 @@ test('circuit: a dead provider is probed every 3 s, by one call at a time, and i
   expect(circuit.openForMs()).toBe(0)
   // The probe took a moment. So calls that hang are noticed as soon as at the start.
   const hung = Array.from({ length: 5 }, () => call(unavailable, 2_000))
-  await vi.advanceTimersByTimeAsync(1_500)
+  await vi.advanceTimersByTimeAsync(slowMs)
   expect(changes).toEqual([true, false, true])
   await vi.advanceTimersByTimeAsync(500)
   await Promise.all(hung)
@@ -123,7 +126,7 @@ test('circuit: five calls without an answer for 1.5 s open it, and a late good a
   const calls = Array.from({ length: 5 }, () => call(accepted, 2_000))
   await vi.advanceTimersByTimeAsync(1_499)
   expect(changes).toEqual([])
-  await vi.advanceTimersByTimeAsync(1)
+  await vi.advanceTimersByTimeAsync(slowMs - 1_499)
   expect(changes).toEqual([true])
   await vi.advanceTimersByTimeAsync(500)
   await Promise.all(calls)
@@ -139,7 +142,7 @@ test('circuit: a provider known to take 2 s is kept in use, and noticed when it 
   }
   expect(changes).toEqual([true, false])
   const hung = Array.from({ length: 10 }, () => call(unavailable, 6_000))
-  await vi.advanceTimersByTimeAsync(4_000)
+  await vi.advanceTimersByTimeAsync(4_005)
   expect(changes).toEqual([true, false, true])
   await vi.advanceTimersByTimeAsync(2_000)
   await Promise.all(hung)
@@ -164,7 +167,7 @@ test('circuit: a far end that shows that it lives is not overdue, and its silenc
   expect(changes).toEqual([])
   // A dead provider is noticed as soon as at the start.
   const hung = Array.from({ length: 5 }, () => call(unavailable, 5_000))
-  await vi.advanceTimersByTimeAsync(1_500)
+  await vi.advanceTimersByTimeAsync(slowMs)
   expect(changes).toEqual([true])
   await vi.advanceTimersByTimeAsync(3_500)
   await Promise.all(hung)
@@ -173,7 +176,7 @@ test('circuit: a far end that shows that it lives is not overdue, and its silenc
 test('circuit: a sign of life that comes late closes it, in a call as in a probe', async () => {
   const { changes, circuit, call } = open(5)
   const silent = Array.from({ length: 5 }, () => aliveAfter(circuit, 2_000, 5_000))
-  await vi.advanceTimersByTimeAsync(1_500)
+  await vi.advanceTimersByTimeAsync(slowMs)
   expect(changes).toEqual([true])
   await vi.advanceTimersByTimeAsync(500)
   expect(changes).toEqual([true, false])
@@ -200,10 +203,10 @@ test('circuit: with two slots, both of them hanging open it; one does not', asyn
   await vi.advanceTimersByTimeAsync(2)
   await Promise.all(good)
   const calls = [call(unavailable, 5_000)]
-  await vi.advanceTimersByTimeAsync(1_500)
+  await vi.advanceTimersByTimeAsync(slowMs)
   expect(changes).toEqual([])
   calls.push(call(unavailable, 3_500))
-  await vi.advanceTimersByTimeAsync(1_500)
+  await vi.advanceTimersByTimeAsync(slowMs)
   expect(changes).toEqual([true])
   await vi.advanceTimersByTimeAsync(2_000)
   await Promise.all(calls)

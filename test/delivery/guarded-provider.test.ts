@@ -1,3 +1,4 @@
+import { createServer } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   createGuardedProvider,
@@ -6,6 +7,8 @@ import {
 } from '../../src/delivery/guarded-provider.ts'
 import type { AcquireSendPermit } from '../../src/delivery/provider-limits.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
+import { beBusy } from '../tools/be-busy.ts'
+import { listen } from '../tools/listen.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -101,23 +104,36 @@ test('recipients whose answers never come, of a far end that shows that it lives
   expect(await sendTo('good')).toEqual(accepted)
 })
 
-describe('calls that the end of their message cuts short (I22)', () => {
-  const usuallyMs = 400
+test('the process stands still for longer than a call may take, and the answer has arrived: it is read, and the breaker stays closed (F23)', async () => {
+  const url = await listen(createServer((_, response) => response.end('', () => beBusy(2_000))))
+  const unknown: SendResult = { kind: 'unknown', detail: 'aborted' }
+  const { sendTo, circuit } = open(async () => accepted, {
+    slots: 1,
+    send: (_, signal) =>
+      fetch(url, { signal }).then(
+        () => accepted,
+        () => unknown,
+      ),
+  })
+  expect(await sendTo('one', { begin: async () => 1_000 })).toEqual(accepted)
+  expect(circuit).toEqual([])
+})
 
-  /** A provider that answers after its usual time, and has to end its calls when they are aborted. */
-  function healthy() {
+describe('calls that the end of their message cuts short (I22)', () => {
+  /** A provider whose answers to `late` take longer than each time limit. */
+  function openSlow() {
     return open(async () => accepted, {
       slots: 10,
-      send: (_, signal) =>
-        new Promise((resolve) => {
-          setTimeout(() => resolve(accepted), usuallyMs)
-          signal.addEventListener('abort', () => resolve({ kind: 'unknown', detail: 'aborted' }))
-        }),
+      send: async ({ to }, signal) => {
+        if (to !== 'late') return accepted
+        await new Promise((resolve) => signal.addEventListener('abort', resolve))
+        return { kind: 'unknown', detail: 'aborted' }
+      },
     })
   }
 
   test('six messages with less time left than an answer takes: the breaker stays closed', async () => {
-    const { sendTo, circuit } = healthy()
+    const { sendTo, circuit } = openSlow()
     const cut = await Promise.all(Array.from({ length: 6 }, () => sendTo('late', { leftMs: 50 })))
     expect(cut.map(({ kind }) => kind)).toEqual(Array(6).fill('unknown'))
     expect(circuit).toEqual([])
@@ -126,9 +142,9 @@ describe('calls that the end of their message cuts short (I22)', () => {
   })
 
   test('six calls that reach their own time limit open the breaker', async () => {
-    const { sendTo, circuit } = healthy()
+    const { sendTo, circuit } = openSlow()
     const begin = async () => 50
-    await Promise.all(Array.from({ length: 6 }, () => sendTo('in time', { begin })))
+    await Promise.all(Array.from({ length: 6 }, () => sendTo('late', { begin })))
     expect(circuit).toEqual([true])
   })
 
@@ -346,8 +362,7 @@ describe('a provider that is known to be fast', () => {
       'the process stands still, and then a slot is free (F23)',
       (end) => {
         end(accepted)
-        const untilMs = performance.now() + 300
-        while (performance.now() < untilMs);
+        beBusy(300)
       },
       'busy',
     ],

@@ -13,6 +13,7 @@ import {
   encodeShortMessage,
 } from '../../src/providers/smpp/pdu.ts'
 import { readReceipt } from '../../src/providers/smpp/receipts.ts'
+import { beBusy } from '../tools/be-busy.ts'
 import { eventually } from '../tools/wait.ts'
 import smpp, * as given from './cases/smpp.ts'
 import { makeCertificate } from './far-ends/certificate.ts'
@@ -312,6 +313,18 @@ describe('smpp', () => {
       await send('two')
       return farEnd.binds.length === 2
     })
+  })
+
+  it('keeps a session whose answer arrived while this process was busy', async () => {
+    const { farEnd, send } = await start({}, { enquireEvery: '50ms' }, { timeoutMs: 1_000 })
+    await send('one')
+    let asked = 0
+    farEnd.sessions[0]?.on('enquire_link', () => {
+      if (asked++ === 0) beBusy(1_200)
+    })
+    await eventually(() => asked === 2)
+    await send('two')
+    expect(farEnd.binds).toHaveLength(1)
   })
 
   it('answers enquire_link, and commands it does not know with generic_nack', async () => {

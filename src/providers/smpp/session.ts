@@ -1,5 +1,6 @@
 import net from 'node:net'
 import tls from 'node:tls'
+import { orLate } from '../../base/deadline.ts'
 import {
   type Bind,
   command,
@@ -181,9 +182,13 @@ export function openSession(options: SessionOptions) {
   }
 
   async function enquire(): Promise<void> {
-    const alive = AbortSignal.timeout(timeoutMs)
-    const { kind } = await request(command.enquireLink, noBody, alive)
-    if (kind === 'lost') end('no answer in time')
+    const asked = request(command.enquireLink, noBody)
+    const isLost = await orLate(
+      asked.then(({ kind }) => kind === 'lost'),
+      timeoutMs,
+      () => true,
+    )
+    if (isLost) end('no answer in time')
   }
 
   /** False for a session that takes more requests. */
