@@ -17,10 +17,15 @@ export function connectServers(
 ) {
   const clients: ReturnType<typeof connectRedis>[] = []
   const openRedis = (role: ConnectionRole) => {
-    const client = connectRedis(urls.REDIS_URL, role, (error) =>
-      log.connectionFailed('redis', error),
-    )
-    closers.onClose(() => client.disconnect())
+    let isClosed = false
+    const client = connectRedis(urls.REDIS_URL, role, (error) => {
+      // ioredis reports the end of a connection that is still being made as an error.
+      if (!isClosed) log.connectionFailed('redis', error)
+    })
+    closers.onClose(() => {
+      isClosed = true
+      client.disconnect()
+    })
     clients.push(client)
     return client
   }

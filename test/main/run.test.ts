@@ -139,14 +139,19 @@ test('SIGHUP names a template that has changed', async () => {
   expect(await api.terminate()).toBe(0)
 })
 
-test('a worker whose admin port is taken ends with code 1 and one line', async () => {
+test.each([
+  ['worker', 'ADMIN_PORT'],
+  ['api', 'PORT'],
+] as const)('%s: its %s is taken → it ends with code 1 and one line', async (role, variable) => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   releaseLater(() => taken.close())
   const { port } = taken.address() as { port: number }
-  const env = { ...settings(), ADMIN_PORT: String(port) }
-  expect(await runCommand('worker', [], env)).toMatchObject({
+  const env = { ADMIN_PORT: '0', ...settings(), [variable]: String(port) }
+  expect(await runCommand(role, [], env)).toMatchObject({
     code: 1,
+    // Connections to Redis that were still being made are no failures.
+    stdout: '',
     stderr: `Postern cannot start: port ${port} is in use; set PORT or ADMIN_PORT to another.\n`,
   })
 })
