@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import {
   createGuardedProvider,
   type Deferred,
@@ -338,6 +338,7 @@ describe('a provider that is known to be fast', () => {
   test('the next message has its turn before a slot is free, and its call when one is', async () => {
     // A message that had its turn gives it back after 250 ms.
     vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
     const { sendTo, calls, end } = await busy()
     let isPrepared = false
     const begin = async () => {
@@ -352,7 +353,6 @@ describe('a provider that is known to be fast', () => {
     end(accepted)
     end(accepted)
     expect(await next).toEqual(accepted)
-    vi.useRealTimers()
   })
 
   test.for([
