@@ -16,7 +16,7 @@ import type { Message, Provider, SendResult, SentMessage } from '../providers/pr
 import { createCircuit, isFailure } from './circuit.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
 import { faultWithoutQuotes, type Quotable, readResult } from './read-result.ts'
-import { captchaPauses, noticePauses } from './retry.ts'
+import { captchaPauses, meanings, noticePauses } from './retry.ts'
 import { createReturnTimes } from './return-times.ts'
 import { createSlots, type Slot } from './slots.ts'
 import type { ProviderState } from './worker-notes.ts'
@@ -34,10 +34,7 @@ export interface Turn {
   provider: string
   /** Waits a short time for a slot. Deferred: the provider must not be called after all. */
   takeSlot(): Promise<Deferred | undefined>
-  /**
-   * Calls the provider once with the message. The result comes at most a second after the time limit, or after the end of
-   * the message in `leftMs`.
-   */
+  /** Calls the provider once. The result comes at most a second after the time limit, or after the end of the message. */
   call(timeoutMs: number, leftMs: number): Promise<SendResult>
   end(): Promise<void>
 }
@@ -180,8 +177,9 @@ export function createGuardedProvider(
       },
       async end() {
         if (!result) passage.giveUp()
-        // The provider did not receive this message, so it does not count for its limits.
+        // The provider did not accept the message, so it does not count for the quotas. An answered call counts for the pace.
         if (!result || result.kind === 'unavailable') await permit.release()
+        else if (meanings[result.kind].waits) await permit.release('quota')
         if (slot?.granted) slot.leave()
         place.leave()
       },

@@ -35,7 +35,8 @@ export function providerPolicies(entries: Entries): RawPolicies {
 }
 
 type SendPermit =
-  | { granted: true; release(): Promise<void> }
+  /** `release` gives the use back; with `quota`, only for the recipient, and the call still counts for the pace. */
+  | { granted: true; release(only?: 'quota'): Promise<void> }
   | { granted: false; reason: 'pace' | 'quota' | 'limiter'; retryInMs: number }
 
 export type AcquireSendPermit = ReturnType<typeof createSendPermits>['acquireSendPermit']
@@ -86,8 +87,9 @@ export function createSendPermits(deps: Deps, entries: Entries) {
       if (decision.admitted) {
         return {
           granted: true,
-          release: async () => {
-            await limiter.release(provider, fields, requestId).catch(() => {})
+          release: async (only) => {
+            const rules = only && [only]
+            await limiter.release(provider, fields, requestId, rules).catch(() => {})
           },
         }
       }

@@ -234,6 +234,26 @@ test('withdrawn at the last moment: no call, the pace and the slots are given ba
   expect([given, calls]).toEqual([2, 1])
 })
 
+test.each([
+  ['accepted', accepted, []],
+  ['unknown', { kind: 'unknown', detail: 'lost' }, []],
+  ['rejected', { kind: 'rejected', detail: 'no' }, []],
+  ['throttled', { kind: 'throttled', retryAfterMs: 60_000, detail: 'slowly' }, ['quota']],
+  ['postponed', { kind: 'postponed', detail: 'later' }, ['quota']],
+  ['unavailable', { kind: 'unavailable', detail: 'down' }, [undefined]],
+] as [string, SendResult, unknown[]][])(
+  '%s: what the message used of the limits is given back if the provider did not accept it',
+  async (_, answer, given) => {
+    const released: unknown[] = []
+    const release = async (only?: 'quota') => void released.push(only)
+    const { sendTo } = open(async () => answer, {
+      acquireSendPermit: async () => ({ granted: true, release }),
+    })
+    await sendTo('one')
+    expect(released).toEqual(given)
+  },
+)
+
 test('it dies while messages wait: those that can go elsewhere are let go at once, the others stay', async () => {
   let free = (_: SendResult) => {}
   const { sendTo, circuit } = open(
@@ -375,7 +395,9 @@ describe('a provider that is known to be fast', () => {
     '%s: the one that had its turn is not called, and gives back what it took',
     async ([, strike, reason]) => {
       let given = 0
-      const release = async () => void given++
+      const release = async (only?: 'quota') => {
+        if (!only) given++
+      }
       const { guarded, calls, end } = await busy({
         acquireSendPermit: async () => ({ granted: true, release }),
       })

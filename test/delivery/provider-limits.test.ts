@@ -155,6 +155,13 @@ test('a permit that is given back is free for the next, once, also where two hav
   expect(second.granted).toBe(true)
 })
 
+test('a permit whose recipient is given back still counts for the pace', async () => {
+  const { permit, used } = provider({ pace: '3 per 1h', quotas: ['3 per 1h'] })
+  const one = await permit('one', false)
+  if (one.granted) await one.release('quota')
+  expect(await used()).toEqual([1, 0])
+})
+
 test('Redis out of reach: held for a second, never granted', async () => {
   const away = await server.connect('limiter')
   const limiter = createLimiter({
