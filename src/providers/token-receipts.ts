@@ -43,13 +43,16 @@ function parseReports(
   readReport: ReadReport,
   thanks: object,
 ): ParsedReceipts {
-  const pushed = parseJson(request.rawBody.toString())
-  const reports = (Array.isArray(pushed) ? pushed : [pushed]).map(readReport)
-  const isMalformed = reports.length > 0 && reports.every((report) => report === undefined)
-  if (isMalformed) return { ok: false, reason: 'malformed' }
-  const receipts = reports
-    .filter((report) => report !== notFinal)
-    .map((report) => report ?? unreadable)
+  const receipts = receiptsIn(request.rawBody, readReport)
+  if (!receipts) return { ok: false, reason: 'malformed' }
   const body = JSON.stringify(thanks)
   return { ok: true, receipts, reply: { status: 200, contentType: 'application/json', body } }
+}
+
+/** The receipts in a body with one report or an array of them. Undefined if none of the reports can be read. */
+export function receiptsIn(body: Buffer, readReport: ReadReport): Receipt[] | undefined {
+  const pushed = parseJson(body.toString())
+  const reports = (Array.isArray(pushed) ? pushed : [pushed]).map(readReport)
+  if (reports.length > 0 && reports.every((report) => report === undefined)) return undefined
+  return reports.filter((report) => report !== notFinal).map((report) => report ?? unreadable)
 }

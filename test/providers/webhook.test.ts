@@ -153,6 +153,28 @@ describe('webhook', () => {
       })
     })
 
+    it('reads a receipt without its reason, if that is a sentence', () => {
+      const failed = { id: 'm-1', outcome: 'failed' }
+      for (const reason of ['Absent subscriber, try later', 'x'.repeat(81), '', 7, null]) {
+        expect(parse(request({ ...failed, reason }))).toEqual({
+          ok: true,
+          receipts: [{ messageId: 'm-1', outcome: 'failed' }],
+          reply: { status: 204, contentType: 'text/plain', body: '' },
+        })
+      }
+    })
+
+    it('reads the others of a list with one that is no receipt, which has no id', () => {
+      const list = [
+        { id: 'm-1', outcome: 'delivered' },
+        { id: 'm-2', outcome: 'maybe' },
+      ]
+      expect(parse(request(list))).toMatchObject({
+        ok: true,
+        receipts: [{ messageId: 'm-1', outcome: 'delivered' }, { outcome: 'failed' }],
+      })
+    })
+
     it('takes an empty list for no receipts', () => {
       expect(parse(request([]))).toMatchObject({ ok: true, receipts: [] })
     })

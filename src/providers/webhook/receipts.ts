@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { parseJson } from '../../base/json.ts'
-import type { ParsedReceipts, ReceiptReader, ReceiptRequest } from '../../base/receipt.ts'
+import type { ParsedReceipts, Receipt, ReceiptReader, ReceiptRequest } from '../../base/receipt.ts'
 import { isSignedWebhook, mayBeSignedWebhook } from '../../crypto/standard-webhooks.ts'
+import { receiptsIn } from '../token-receipts.ts'
 import type { WebhookSettings } from './settings.ts'
 
 /** Limit for strangers (I21), because the body is read before its signature can be checked. */
@@ -16,15 +16,14 @@ const receipt = z
       .datetime({ offset: true })
       .transform((text) => Date.parse(text))
       .optional(),
+    /** Left out if it is no code, because a sentence may name the recipient. */
     reason: z
       .string()
       .regex(/^[\w.:-]{1,80}$/)
-      .optional(),
+      .optional()
+      .catch(undefined),
   })
   .refine(({ id, noticeId }) => id !== undefined || noticeId !== undefined)
-
-/** One receipt or a list of receipts. */
-const receipts = z.union([z.array(receipt).max(1_000), receipt.transform((one) => [one])])
 
 export function createReceiptReader({ secret }: WebhookSettings): ReceiptReader {
   return {
@@ -39,13 +38,14 @@ function parseReceipts(request: ReceiptRequest, secret: string): ParsedReceipts 
   if (!isSignedWebhook(secret, headers, rawBody, receivedAt)) {
     return { ok: false, reason: 'forged' }
   }
-  const parsed = receipts.safeParse(parseJson(rawBody.toString()))
-  if (!parsed.success) return { ok: false, reason: 'malformed' }
-  return {
-    ok: true,
-    receipts: parsed.data.map(({ id: messageId, noticeId, outcome, at, reason: detail }) => {
-      return { messageId, noticeId, outcome, at, detail }
-    }),
-    reply: { status: 204, contentType: 'text/plain', body: '' },
-  }
+  const receipts = receiptsIn(rawBody, readReceipt)
+  if (!receipts) return { ok: false, reason: 'malformed' }
+  return { ok: true, receipts, reply: { status: 204, contentType: 'text/plain', body: '' } }
+}
+
+function readReceipt(report: unknown): Receipt | undefined {
+  const { data } = receipt.safeParse(report)
+  if (!data) return undefined
+  const { id: messageId, noticeId, outcome, at, reason: detail } = data
+  return { messageId, noticeId, outcome, at, detail }
 }
