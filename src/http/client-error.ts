@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { invalid, problemAnswer } from './problem.ts'
 
@@ -8,12 +10,30 @@ export function answerClientError(error: Error & { code?: string }, socket: Dupl
     return
   }
   const [status, message] = reasons[error.code ?? ''] ?? ['400 Bad Request', 'this is not HTTP']
+  const { headers, text } = lastAnswer(Number(status.slice(0, 3)), message)
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${text}`)
+}
+
+export function answerBadHost(response: ServerResponse): void {
+  const { headers, text } = lastAnswer(400, 'needs one Host header')
+  response.writeHead(400, headers).end(text)
+}
+
+/** The last answer of a connection, to a request that reaches no route and gets no log line. */
+function lastAnswer(status: number, message: string) {
   const { headers, body } = problemAnswer(invalid('', message), undefined)
-  const text = JSON.stringify({ ...(body as object), status: Number(status.slice(0, 3)) })
-  socket.end(
-    `HTTP/1.1 ${status}\r\ncontent-type: ${headers?.['content-type']}\r\n` +
-      `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
-  )
+  const text = JSON.stringify({ ...(body as object), status })
+  return {
+    text,
+    headers: {
+      ...headers,
+      'x-request-id': randomUUID(),
+      'cache-control': 'no-store',
+      'content-length': Buffer.byteLength(text),
+      connection: 'close',
+    },
+  }
 }
 
 const reasons: Readonly<Record<string, readonly [string, string]>> = {

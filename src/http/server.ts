@@ -8,8 +8,7 @@ import {
 import type { Socket } from 'node:net'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { Express } from 'express'
-import { answerClientError } from './client-error.ts'
-import { invalid, problemAnswer } from './problem.ts'
+import { answerBadHost, answerClientError } from './client-error.ts'
 
 /**
  * Time limits for callers. Node finds late requests only every `checkEveryMs`, by default every 30 s. `stillMs` ends a
@@ -213,11 +212,4 @@ function hasItsHost({ httpVersion, rawHeaders }: IncomingMessage): boolean {
     if (name.length === 4 && name.toLowerCase() === 'host') count += 1
   }
   return count === 1 || (count === 0 && httpVersion === '1.0')
-}
-
-function answerBadHost(response: ServerResponse): void {
-  const { status, headers, body } = problemAnswer(invalid('', 'needs one Host header'), undefined)
-  const text = JSON.stringify(body)
-  const length = { 'content-length': Buffer.byteLength(text), connection: 'close' }
-  response.writeHead(status, { ...headers, ...length }).end(text)
 }

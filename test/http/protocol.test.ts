@@ -295,6 +295,8 @@ describe('on the wire', () => {
     )
     expect(status).toBe(431)
     expect(head).toContain('application/problem+json')
+    expect(head).toMatch(/^x-request-id: [\w-]{36}\r$/m)
+    expect(head).toMatch(/^cache-control: no-store\r$/m)
     expect(JSON.parse(body)).toMatchObject({ code: 'invalid_request', status: 431 })
   })
 
@@ -308,8 +310,11 @@ describe('on the wire', () => {
     ],
     ['an unknown transfer encoding', request(`${json}Transfer-Encoding: gzip\r\n`, '{}')],
     ['no host', `GET /openapi.json HTTP/1.1\r\n\r\n`],
-  ])('%s: 400, and the connection is closed', async (_, bytes) => {
-    expect((await rawHttp(postern.url, bytes)).status).toBe(400)
+  ])('%s: 400 with a request id, for no cache, and the connection is closed', async (_, bytes) => {
+    const { status, head } = await rawHttp(postern.url, bytes)
+    expect(status).toBe(400)
+    expect(head).toMatch(/^x-request-id: [\w-]{36}\r$/im)
+    expect(head).toMatch(/^cache-control: no-store\r$/im)
   })
 
   test.each([
