@@ -1,5 +1,5 @@
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, isIPv6 } from 'node:net'
 
 /** Starts listening and returns the address. Port 0 means any free port. */
 export async function listen(server: Server, port: number, host: string): Promise<string> {
@@ -8,5 +8,6 @@ export async function listen(server: Server, port: number, host: string): Promis
     server.listen(port, host, resolve)
   })
   const { port: actualPort } = server.address() as AddressInfo
-  return `http://${host === '0.0.0.0' ? 'localhost' : host}:${actualPort}`
+  const name = ['0.0.0.0', '::'].includes(host) ? 'localhost' : host
+  return `http://${isIPv6(name) ? `[${name}]` : name}:${actualPort}`
 }

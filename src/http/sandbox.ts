@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { defineRoute, type Route } from './route.ts'
 import { channel, id, time } from './schemas.ts'
 
-export const sandboxQuery = z.object({
+export const sandboxQuery = z.strictObject({
   to: z.string().max(320).optional(),
   limit: z.coerce.number().int().min(1).max(1_000).default(50),
 })

@@ -431,6 +431,9 @@ describe('attempts', () => {
       expect(body.meta).toMatchObject({ key: 'attempts', page: pages++, page_size: 2 })
     }
     expect(pages).toBe(3)
+    // A client that counts pages itself must come to an end.
+    const { attempts, meta } = (await postern.call('/v2/Attempts?PageSize=2&Page=1')).body
+    expect([attempts, meta.next_page_url]).toEqual([[], null])
     expect(listed.map((one) => one.verification_sid)).toEqual(sids)
     expect(listed.filter((one) => one.conversion_status === 'converted')).toHaveLength(2)
 

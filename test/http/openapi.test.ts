@@ -185,6 +185,9 @@ test('/sandbox/messages: filtered by recipient, newest first, limited, and empti
     const refused = await postern.get(`/sandbox/messages?limit=${limit}`)
     expect(refused).toMatchObject({ status: 400, body: { errors: [{ path: 'query.limit' }] } })
   }
+  for (const query of ['foo=1', 'to[]=%2B8613800138000', 'to=%2B1&to=%2B2']) {
+    expect((await postern.get(`/sandbox/messages?${query}`)).status).toBe(400)
+  }
   const cleared = await postern.get('/sandbox/messages', { key: null, method: 'DELETE' })
   expectPromised('delete /sandbox/messages', cleared)
   expect(cleared.status).toBe(204)

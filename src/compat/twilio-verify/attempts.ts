@@ -63,7 +63,8 @@ export function createAttempts(postern: PosternCalls, services: Services) {
     if (!/^[1-9]\d{0,3}$/.test(PageSize)) return fault(60200, 'PageSize')
     if (!/^\d{1,9}$/.test(Page)) return fault(60200, 'Page')
     const limit = Math.min(Number(PageSize), maxPageSize)
-    if (isEmpty) return pageOf(asked, texts, limit, [])
+    // Later pages have a token. A client that counts pages without tokens must come to an end.
+    if (isEmpty || (Number(Page) > 0 && !PageToken)) return pageOf(asked, texts, limit, [])
     if (VerificationSid !== undefined) {
       const one = await findOne(asked, scenes, VerificationSid)
       return 'status' in one ? one : pageOf(asked, texts, limit, one.items)
