@@ -10,6 +10,9 @@ import { type NoticeReads, searchNoticesBody } from './notice-reads.ts'
 import { defineRoute, type Route } from './route.ts'
 import { channel, id, ip, locale, params, recipient, scene, template, time } from './schemas.ts'
 
+/** An open notice is tried again and again, and its week of rows is kept, so an app may not keep it open for years. */
+const longestTtlMs = 30 * 86_400_000
+
 export const sendNoticeBody = z
   .strictObject({
     channel,
@@ -18,10 +21,13 @@ export const sendNoticeBody = z
     template,
     params,
     locale: locale.optional(),
-    ttl: duration.optional().meta({
-      description:
-        'A duration such as `60s`, `5m`, `1h` or `7d`. After this time the message is not sent.',
-    }),
+    ttl: duration
+      .refine((ms) => ms <= longestTtlMs, 'must be at most 30d')
+      .optional()
+      .meta({
+        description:
+          'A duration such as `60s`, `5m`, `1h` or `7d`, at most `30d`. After this time the message is not sent.',
+      }),
     sendAt: time.optional().meta({
       description: 'The earliest time to send, at most 7 days ahead. `ttl` counts from it.',
     }),

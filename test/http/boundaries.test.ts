@@ -169,6 +169,14 @@ describe('time', () => {
     expect(Date.parse(view.expiresAt) - Date.parse(view.createdAt)).toBe(90_000)
   })
 
+  test('ttl is at most 30 days, so that no app keeps a message open for years', async () => {
+    const view = await viewOf({ ttl: '30d' })
+    expect(Date.parse(view.expiresAt) - Date.parse(view.createdAt)).toBe(30 * 86_400_000)
+    for (const ttl of ['31d', '721h', '3650d']) {
+      await expectFieldRefused('/v1/notices', welcome('Ada', { ttl }), 'ttl')
+    }
+  })
+
   test.each(['0', '0s', '-5m', '1.5h', '5', '5 minutes', 'five', ''])(
     'ttl %j is invalid',
     async (ttl) => {
