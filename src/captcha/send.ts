@@ -80,7 +80,7 @@ export function createSendCaptcha(deps: {
     if (own !== undefined && !(code.own || caller.sendsOwnCodes)) {
       return invalidRequest('code', 'is made by Postern, unless the policy file sets code.own')
     }
-    const message = readMessage('captcha', asked, app)
+    const message = readMessage('captcha', asked, caller)
     if ('outcome' in message) return message
     const { to, locale, country, params } = message
     const ttlMs = code.ttlMs

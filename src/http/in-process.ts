@@ -161,7 +161,7 @@ export function createCalls(deps: {
         try {
           const { app, keyId, ...asked } = checked(schema, given, '') as Input
           admitPluginRequest({ app, keyId }, false)
-          const owner = { app, keyId: keyId ?? inProcessKey }
+          const owner = { app, keyId: keyId ?? inProcessKey, isInProcess: true }
           const caller = { ...owner, ip: '', isPage: false, origins: [], sendsOwnCodes }
           return shown(await inPluginRequest(() => work(asked, caller)))
         } catch (error) {

@@ -9,6 +9,7 @@ import {
   type RefusedRecipient,
   refusedRecipient,
 } from '../recipient/normalise-recipient.ts'
+import type { Caller } from '../rules/caller.ts'
 import { type InvalidRequest, invalidRequest, type Refused } from '../rules/refused.ts'
 import type { CreatedNotice, Params } from './create.ts'
 import type { Templates } from './templates.ts'
@@ -66,7 +67,7 @@ const ownVariables = ['code', 'minutes', 'validity']
 
 export function createReadMessage(deps: {
   normaliseRecipient: NormaliseRecipient
-  templates: Pick<Templates, 'has' | 'findLocale' | 'variables' | 'uses'>
+  templates: Pick<Templates, 'has' | 'isOfPlugin' | 'findLocale' | 'variables' | 'uses'>
   /** True if a route of the policy file fits. */
   isRouted(message: { channel: Channel; country: string; template: string; app: string }): boolean
   /** Test recipients get no messages and need no route. */
@@ -77,7 +78,7 @@ export function createReadMessage(deps: {
   return function readMessage(
     kind: 'captcha' | 'notice',
     asked: SendAsked,
-    app: string,
+    { app, isInProcess = false }: Pick<Caller, 'app' | 'isInProcess'>,
   ): Message | InvalidRequest | RefusedRecipient {
     const { channel, template, params } = asked
     const recipient = normaliseRecipient(channel, asked.to)
@@ -89,14 +90,10 @@ export function createReadMessage(deps: {
         `no route carries ${channel} for this recipient and template`,
       )
     }
+    const isKnown = templates.has(template) && (isInProcess || !templates.isOfPlugin(template))
+    if (!isKnown) return invalidRequest('template', 'there is no such template')
     const locale = templates.findLocale(template, channel, asked.locale)
-    if (!locale) {
-      const isKnown = templates.has(template)
-      return invalidRequest(
-        'template',
-        isKnown ? `has no ${channel} variant` : 'there is no such template',
-      )
-    }
+    if (!locale) return invalidRequest('template', `has no ${channel} variant`)
     const needed = templates.variables(template, channel, locale)
     const reserved = kind === 'captcha' ? ownVariables : []
     const names = Object.keys(params)

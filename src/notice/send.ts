@@ -47,7 +47,7 @@ export function createSendNotice(deps: {
     const answerBy = oncePerKey.answerBy()
     const { app } = caller
     const { channel, template, ttl: ttlMs = deps.ttlMs } = asked
-    const message = readMessage('notice', asked, app)
+    const message = readMessage('notice', asked, caller)
     if ('outcome' in message) return message
     const { to, locale, country, params } = message
     const sendAt = asked.sendAt === undefined ? undefined : new Date(asked.sendAt)

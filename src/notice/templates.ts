@@ -61,11 +61,15 @@ export function readTemplates(
     variants.set(template, { sms: inAnyLocale('sms'), email: inAnyLocale('email') })
   }
   if (problems.length > 0) return { problems }
-  return createTemplates(variants, digest.digest('hex'))
+  return createTemplates(variants, digest.digest('hex'), given)
 }
 
 /** `digest`: a hash that changes with any text of any template. */
-function createTemplates(variants: ReadonlyMap<string, Variants>, digest: string) {
+function createTemplates(
+  variants: ReadonlyMap<string, Variants>,
+  digest: string,
+  given: GivenTemplates,
+) {
   const find = (template: string, channel: Channel, locale: string) =>
     variants.get(template)?.[channel].get(locale)
 
@@ -75,6 +79,9 @@ function createTemplates(variants: ReadonlyMap<string, Variants>, digest: string
     names: [...variants.keys()],
 
     has: (template: string) => variants.has(template),
+
+    /** True for a template of a plugin. It may send any text. */
+    isOfPlugin: (template: string) => Object.hasOwn(given, template),
 
     /** Locales of a template for a channel; empty if it has no file for the channel. */
     locales(template: string, channel: Channel): string[] {

@@ -10,6 +10,8 @@ export interface Caller {
   isPage: boolean
   /** Origins of the pages that may use the key. */
   origins: readonly string[]
+  /** The host app or a plugin. Only such a caller may name templates of plugins. */
+  isInProcess?: boolean
   /** The caller may make the codes, even if the policy file does not let keys do that. */
   sendsOwnCodes?: boolean
 }

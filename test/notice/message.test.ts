@@ -8,11 +8,13 @@ const isTestRecipient = (to: string) => to === testRecipient
 const editions: Record<string, Record<string, string[]>> = {
   captcha: { en: ['code', 'name'], zh: ['code'] },
   order: { en: ['name', 'order'], zh: ['order'] },
+  shout: { en: ['text'] },
 }
 const readMessage = createReadMessage({
   normaliseRecipient: createRecipientNormaliser({ countries: ['CN'] }, isTestRecipient),
   templates: {
     has: (template) => template in editions,
+    isOfPlugin: (template) => template === 'shout',
     findLocale: (template, channel, wanted = 'en') =>
       channel === 'sms' && editions[template]?.[wanted] ? wanted : undefined,
     variables: (template, _, locale) => new Set(editions[template]?.[locale]),
@@ -24,14 +26,14 @@ const readMessage = createReadMessage({
   isRouted: ({ country, app }) => country === 'CN' && app === 'shop',
   isTestRecipient,
 })
-const read = (kind: 'captcha' | 'notice', over: Partial<SendAsked> = {}, app = 'shop') => {
+const read = (kind: 'captcha' | 'notice', over: Partial<SendAsked> = {}, by: object = {}) => {
   const template = kind === 'captcha' ? 'captcha' : 'order'
   const params: SendAsked['params'] =
     kind === 'captcha' ? { name: 'Ada' } : { name: 'Ada', order: 7 }
   return readMessage(
     kind,
     { channel: 'sms', to: '+86 138 0013 8000', template, params, ...over },
-    app,
+    { app: 'shop', ...by },
   )
 }
 const refusal = (path: string, message: string) => ({
@@ -69,7 +71,7 @@ test.each([
 })
 
 test('no route of this app: refused by the channel; Postern sets the variables of a code, and its template contains it', () => {
-  expect(read('notice', {}, 'bank')).toMatchObject({ errors: [{ path: 'channel' }] })
+  expect(read('notice', {}, { app: 'bank' })).toMatchObject({ errors: [{ path: 'channel' }] })
   for (const name of ['code', 'minutes', 'validity']) {
     const outcome = read('captcha', { params: { name: 'Ada', [name]: '1' } })
     expect(outcome).toEqual(refusal(`params.${name}`, 'is set by Postern'))
@@ -77,4 +79,10 @@ test('no route of this app: refused by the channel; Postern sets the variables o
   const params = { name: 'Ada', order: 7 }
   const mute = refusal('template', 'does not contain the code')
   expect(read('captcha', { template: 'order', params })).toEqual(mute)
+})
+
+test("a plugin's template: for callers in process; for a key there is no such template", () => {
+  const over = { template: 'shout', params: { text: 'Ha' } }
+  expect(read('notice', over)).toEqual(refusal('template', 'there is no such template'))
+  expect(read('notice', over, { isInProcess: true })).toMatchObject({ params: { text: 'Ha' } })
 })
