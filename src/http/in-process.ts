@@ -102,6 +102,8 @@ export interface PosternCalls {
   countNotices(
     asked: z.input<typeof countNoticesBody> & { app: string },
   ): Promise<CallOutcome<Found<{ total: number; passed: number }>>>
+  /** PostgreSQL's time, for comparisons with the times of notices. */
+  nowMs(): number
   /** The app of an API key, for routers that check keys as the HTTP calls do. */
   authenticate(
     key: string,
@@ -125,6 +127,7 @@ export function createCalls(deps: {
   cancelCaptcha: CancelCaptcha
   reads: NoticeReads
   findKey: (token: string) => Promise<Key | null>
+  nowMs: () => number
   /** True if a plugin sends codes that its clients have made. */
   sendsOwnCodes: boolean
   underWay: UnderWay
@@ -206,6 +209,7 @@ export function createCalls(deps: {
       outcome: 'found',
       ...(await reads.countNotices(app, asked)),
     })),
+    nowMs: deps.nowMs,
     async authenticate(token) {
       const key = await orUnavailable(async () => (isKeyText(token) ? findKey(token) : null))
       const found = key && 'id' in key ? { app: key.app, keyId: key.id, kind: key.kind } : undefined

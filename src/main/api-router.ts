@@ -47,7 +47,7 @@ export async function createApiRouter(shared: Shared, requests: Requests) {
   const underWay = createUnderWay()
   const calls = createCalls({
     ...requests,
-    ...{ reads, findKey: keys.find, underWay },
+    ...{ reads, findKey: keys.find, nowMs: database.nowMs, underWay },
     sendsOwnCodes: plugins.some(({ sendsOwnCodes }) => sendsOwnCodes),
   })
   const pluginRouters = await openRouters(plugins, calls)

@@ -1,6 +1,6 @@
 /** CAMARA's one-time passwords beyond its own scenarios: texts, limits, keys, and ids of other apps. */
 import { randomUUID } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { apiKey } from '../tools/api-key.ts'
 import { noLimits, type RequestOptions, startPostern } from '../tools/postern.ts'
 import { eventually } from '../tools/wait.ts'
@@ -154,6 +154,17 @@ describe('ids', () => {
     const { client, prefix } = postern.redis
     for (const key of await client.keys(`${prefix}*`)) await client.del(key)
     await expectFailed()
+  })
+
+  test('a lock hides the code until it expires by the time of PostgreSQL, and not by a clock that is an hour ahead', async () => {
+    const { to } = await failed()
+    const { id, code } = await sent(to)
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 3_600_000)
+    const locked = await validate(id, code).finally(() => clock.mockRestore())
+    expect(locked.body.code).toBe('TOO_MANY_REQUESTS')
+    const sql = `UPDATE notice SET expires_at = now() - interval '1 s' WHERE id = $1`
+    await postern.database.pool.query(sql, [id])
+    expect((await validate(id, code)).body.code).toBe(ofProduct('VERIFICATION_EXPIRED'))
   })
 
   test('a wrong code of any form counts as a try', async () => {

@@ -3,7 +3,7 @@
  * itself.
  */
 import { randomBytes } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { rawHttp } from '../http/raw-http.ts'
 import { apiKey } from '../tools/api-key.ts'
 import { testDatabase } from '../tools/database.ts'
@@ -160,6 +160,24 @@ describe('a verification', () => {
       expect((await update(To, Status)).status).toBe(200)
     },
   )
+
+  test('a code is expired by the time of PostgreSQL, and not by a clock that is a day ahead', async () => {
+    const To = newPhone()
+    const { body } = await send({ To, Channel: 'sms' })
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 90_000_000)
+    try {
+      expect((await read(body.sid)).body.status).toBe('pending')
+      const counted = await call(`/v2/Attempts/Summary?VerifyServiceSid=${va}`)
+      expect(counted.body.total_attempts).toBeGreaterThan(0)
+    } finally {
+      clock.mockRestore()
+    }
+    await shared.database.pool.query(
+      `UPDATE notice SET expires_at = now() - interval '1 s' WHERE recipient = $1`,
+      [To],
+    )
+    expect((await read(body.sid)).body.status).toBe('expired')
+  })
 
   test('fifty at once: one right check is approved, and three wrong ones are compared', async () => {
     const statusesOf = async (Code: string) => {

@@ -81,7 +81,9 @@ export function createOperations(postern: PosternCalls): { send: Operation; vali
           return checked.reason === 'tries' ? failed() : expired()
         case 'limited':
         case 'locked':
-          return notice && isOver(notice) ? expired() : tooMany(checked.retryAfterMs)
+          return notice && Date.parse(notice.expiresAt) < postern.nowMs()
+            ? expired()
+            : tooMany(checked.retryAfterMs)
         case 'unavailable':
           return unavailable()
         case 'invalid_request':
@@ -93,8 +95,6 @@ export function createOperations(postern: PosternCalls): { send: Operation; vali
     }),
   }
 }
-
-const isOver = ({ expiresAt }: { expiresAt: string }) => Date.parse(expiresAt) < Date.now()
 
 const failed = () => fault('ONE_TIME_PASSWORD_SMS.VERIFICATION_FAILED')
 const expired = () => fault('ONE_TIME_PASSWORD_SMS.VERIFICATION_EXPIRED')

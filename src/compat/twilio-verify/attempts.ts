@@ -92,7 +92,7 @@ export function createAttempts(postern: PosternCalls, services: Services) {
     if ('status' in found) return found
     const counted = found.isEmpty
       ? ({ outcome: 'found', total: 0, passed: 0 } as const)
-      : await postern.countNotices({ ...lastDayOf(found.filter), ...found.filter })
+      : await postern.countNotices({ ...lastDayOf(found.filter, postern.nowMs()), ...found.filter })
     if (counted.outcome !== 'found') return faultOf(counted, 60202)
     const { total, passed } = counted
     return {
@@ -118,8 +118,11 @@ const dayMs = 86_400_000
  * The start of a count that names none: one day before its end, because a count reads every row of its time. A count
  * for one recipient reads few rows and needs no start.
  */
-function lastDayOf({ to, before }: { to?: string; before?: string }): { from?: string } {
-  const endMs = before === undefined ? Date.now() : Date.parse(before)
+function lastDayOf(
+  { to, before }: { to?: string; before?: string },
+  nowMs: number,
+): { from?: string } {
+  const endMs = before === undefined ? nowMs : Date.parse(before)
   if (to !== undefined || Number.isNaN(endMs)) return {}
   return { from: new Date(Math.max(0, endMs - dayMs)).toISOString() }
 }

@@ -28,7 +28,7 @@ export function fault(code: FaultCode, reason?: string, headers?: Answer['header
   return { status, headers: code === 20503 ? { 'retry-after': '2' } : headers, body }
 }
 
-type Outcome = Exclude<Awaited<ReturnType<PosternCalls[keyof PosternCalls]>>, Buffer>
+type Outcome = Exclude<Awaited<ReturnType<PosternCalls[keyof PosternCalls]>>, Buffer | number>
 
 /** The fault for an outcome. `whenLimited`: the error code if a limit refuses this call. */
 export function faultOf(outcome: Outcome, whenLimited: 60202 | 60203): Answer {

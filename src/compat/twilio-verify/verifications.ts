@@ -88,7 +88,8 @@ export function createVerifications(postern: PosternCalls, services: Services) {
   const fetch = inService(async (asked, scene) => {
     const notice = await find(asked, scene, asked.params.sid ?? '')
     if ('status' in notice) return notice
-    return { status: 200, body: viewOf(asked, { ...notice, status: statusOf(notice) }) }
+    const status = statusOf(notice, postern.nowMs())
+    return { status: 200, body: viewOf(asked, { ...notice, status }) }
   })
 
   const update = inService(async (asked, scene, { Status }) => {
@@ -129,11 +130,11 @@ const personAt = (ip: string | undefined) => (ip ? { ip } : {})
 
 const channelOf = (to: string): Channel => (to.includes('@') ? 'email' : 'sms')
 
-function statusOf({ codeEnd, state, expiresAt }: NoticeView): string {
+function statusOf({ codeEnd, state, expiresAt }: NoticeView, nowMs: number): string {
   if (codeEnd === 'passed') return 'approved'
   if (codeEnd) return codeEnd === 'tries' ? 'max_attempts_reached' : codeEnd
   if (state === 'failed') return 'failed'
-  return Date.parse(expiresAt) <= Date.now() ? 'expired' : 'pending'
+  return Date.parse(expiresAt) <= nowMs ? 'expired' : 'pending'
 }
 
 /** The members of a verification and of a check. A number is masked unless the client has sent it. */
