@@ -68,6 +68,7 @@ const problems: readonly (readonly [RegExp, (message: string) => string])[] = [
   [/^42501$/, noRight],
   [/^25006$/, () => 'postgresql is read-only (a standby, or default_transaction_read_only is on)'],
   [/^(42P01|42703|3F000)$/, (message) => `postgresql schema differs from this build: ${message}`],
+  [/CERT|LEAF_SIGNATURE/, () => 'postgresql has a certificate that is not trusted; check CA_FILE'],
   [/^53300$/, () => 'postgresql has no connection left (max_connections)'],
   [/^53/, (message) => `postgresql is short of resources: ${message}`],
   [/^57P/, () => 'postgresql is out of reach (it is starting or shutting down)'],

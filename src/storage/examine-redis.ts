@@ -10,12 +10,17 @@ const nearlyFull = 0.8
 /** Reports if a send can succeed now, and reports settings that cause trouble later. */
 export async function examineRedis(url: string, keyPrefix: string): Promise<Finding[]> {
   const { ok, warning, error } = about('redis')
-  const client = connectRedis(url, 'command', () => {})
+  let failure = ''
+  const client = connectRedis(url, 'command', ({ code = '' }: NodeJS.ErrnoException) => {
+    failure = code && `the connection fails with ${code}; `
+  })
   try {
     await firstTry(client)
     const { reasons, warnings } = await lookAtRedis(client, keyPrefix)
     const found = [
-      ...reasons.map((reason) => error(reason, 'see "Ready or not" in docs/operations.md')),
+      ...reasons.map((reason) =>
+        error(reason, `${failure}see "Ready or not" in docs/operations.md`),
+      ),
       ...warnings.map((text) => warning(text, 'set appendonly yes, or add a replica')),
     ]
     if (reasons.some((reason) => reason.includes('out of reach'))) return found
