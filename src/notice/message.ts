@@ -67,7 +67,10 @@ const ownVariables = ['code', 'minutes', 'validity']
 
 export function createReadMessage(deps: {
   normaliseRecipient: NormaliseRecipient
-  templates: Pick<Templates, 'has' | 'isOfPlugin' | 'findLocale' | 'variables' | 'uses'>
+  templates: Pick<
+    Templates,
+    'has' | 'isOfPlugin' | 'findLocale' | 'variables' | 'uses' | 'pathVariables'
+  >
   /** True if a route of the policy file fits. */
   isRouted(message: { channel: Channel; country: string; template: string; app: string }): boolean
   /** Test recipients get no messages and need no route. */
@@ -107,6 +110,10 @@ export function createReadMessage(deps: {
       // With an unused variable, the same message would look like other content to the duplicate rule.
       const isUsed = needed.has(name) || templates.uses(template, name)
       if (!isUsed) return wrong(name, 'the template does not use it')
+    }
+    for (const name of templates.pathVariables(template, channel, locale)) {
+      const isOfDots = /^\.*$/.test(String(params[name]))
+      if (isOfDots) return wrong(name, 'must contain more than dots, as a part of a path')
     }
     if (kind === 'captcha' && !needed.has('code')) {
       return invalidRequest('template', 'does not contain the code')

@@ -22,6 +22,8 @@ export interface Rendered {
 
 export interface Variant {
   variables: ReadonlySet<string>
+  /** Variables in the path of List-Unsubscribe. There, `..` as a value would lead to another path. */
+  pathVariables?: ReadonlySet<string>
   render(variables: Readonly<Record<string, string>>): Rendered
 }
 
@@ -62,8 +64,10 @@ export function createVariant(sources: Readonly<Record<string, string>>): Varian
     const render = (values: Values) => fill(own(isLink ? encoded(values) : values))
     return [part, render] as const
   })
+  const [path = ''] = (sources.listUnsubscribe ?? '').split(/[?#]/)
   return {
     variables,
+    pathVariables: new Set(variablesOf(path)),
     render: (values) =>
       Object.fromEntries(
         parts.map(([part, render]) => [part, render(values)]),

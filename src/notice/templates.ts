@@ -113,6 +113,11 @@ function createTemplates(
       return find(template, channel, locale)?.variables ?? new Set()
     },
 
+    /** The variables that are parts of a path. */
+    pathVariables(template: string, channel: Channel, locale: string): ReadonlySet<string> {
+      return find(template, channel, locale)?.pathVariables ?? new Set()
+    },
+
     /** The smallest length of each SMS: with a code and all other variables empty. */
     smsLengths(codeLength: number): ({ template: string; locale: string } & SmsLength)[] {
       return [...variants].flatMap(([template, all]) =>

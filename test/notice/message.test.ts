@@ -8,12 +8,14 @@ const isTestRecipient = (to: string) => to === testRecipient
 const editions: Record<string, Record<string, string[]>> = {
   captcha: { en: ['code', 'name'], zh: ['code'] },
   order: { en: ['name', 'order'], zh: ['order'] },
+  news: { en: ['token', 'list'] },
   shout: { en: ['text'] },
 }
 const readMessage = createReadMessage({
   normaliseRecipient: createRecipientNormaliser({ countries: ['CN'] }, isTestRecipient),
   templates: {
     has: (template) => template in editions,
+    pathVariables: (template) => new Set(template === 'news' ? ['token'] : []),
     isOfPlugin: (template) => template === 'shout',
     findLocale: (template, channel, wanted = 'en') =>
       channel === 'sms' && editions[template]?.[wanted] ? wanted : undefined,
@@ -86,3 +88,14 @@ test("a plugin's template: for callers in process; for a key there is no such te
   expect(read('notice', over)).toEqual(refusal('template', 'there is no such template'))
   expect(read('notice', over, { isInProcess: true })).toMatchObject({ params: { text: 'Ha' } })
 })
+
+test.each(['', '.', '..', '...'])(
+  '%j as part of the path of List-Unsubscribe is refused',
+  (token) => {
+    const news = (params: SendAsked['params']) => read('notice', { template: 'news', params })
+    const wrong = refusal('params.token', 'must contain more than dots, as a part of a path')
+    expect(news({ token, list: 'a' })).toEqual(wrong)
+    const params = { token: '..a', list: token }
+    expect(news(params)).toMatchObject({ params })
+  },
+)

@@ -67,6 +67,8 @@ describe('render', () => {
       listUnsubscribe:
         'https://acme.test/off/..%2Fa%3E%0D%0ABcc%3A%20%3Cb%40c.test%3E?l=a%26b%3D%C3%BC',
     })
+    // Dots alone would lead elsewhere in any spelling, so requests with them are refused (message.test.ts).
+    expect([...templates.pathVariables('t', 'email', 'en')]).toEqual(['who'])
   })
 
   test.each([
