@@ -27,7 +27,7 @@ const script = commands
   .replaceAll('.postern/', `${process.env.POSTERN_DATA || '.postern'}/`)
 const run = spawnSync('bash', ['-euo', 'pipefail', '-c', script], {
   encoding: 'utf8',
-  timeout: 60_000,
+  timeout: 180_000,
 })
 process.stdout.write(run.stderr)
 const outputs = run.stdout.split(`\n${boundary}\n`)

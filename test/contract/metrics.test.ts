@@ -174,7 +174,7 @@ test('the dashboard takes data source and process from variables, and has an id 
 test('the dashboard is what its script prints', () => {
   const printed = execFileSync(process.execPath, [pathOf('deploy/grafana/dashboard.ts')], {
     encoding: 'utf8',
-    timeout: 15_000,
+    timeout: 60_000,
   })
   expect(printed).toBe(read('deploy/grafana/dashboards/postern.json'))
 })

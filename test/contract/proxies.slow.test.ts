@@ -37,7 +37,7 @@ test.each([
     const env = posternEnv({ ...servers, policyFile: { policies, compat }, env: proxy.env })
     const startAt = (place: 0 | 1) => startProcess('api', { env: { ...env, ...places[place] } })
     const [first, second] = await Promise.all([startAt(0), startAt(1)])
-    await eventually(proxy.isWhole, { withinMs: 20_000 })
+    await eventually(proxy.isWhole)
 
     const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false })
     releaseLater(() => agent.destroy())
@@ -75,7 +75,7 @@ test.each([
     await second.terminate()
     expect(await sendFrom('127.0.0.3')).toEqual({ status: 429, isKept: true })
     const third = await startAt(1)
-    await eventually(proxy.isWhole, { withinMs: 20_000 })
+    await eventually(proxy.isWhole)
     await first.terminate()
     expect(await sendFrom('127.0.0.3')).toEqual({ status: 429, isKept: true })
     expect(await sendFrom('127.0.0.4')).toMatchObject({ status: 202 })

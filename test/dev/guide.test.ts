@@ -145,7 +145,7 @@ describe('the build beside the demo', () => {
     return { build, lines }
   }
   const isOver = ({ isUnderWay }: ReturnType<typeof startGuideBuild>) =>
-    eventually(() => !isUnderWay(), { withinMs: 20_000 })
+    eventually(() => !isUnderWay())
 
   test('it ends well → no word; it fails, however → one line', async () => {
     const good = startBuild('process.exit(process.argv[2] === "--if-changed" ? 0 : 1)')

@@ -98,7 +98,7 @@ async function commandOf({ text }: Fence, postern: Postern, real: Map<string, st
 /** The output of a program. For a program that fails, the exit code and the output. */
 const told = (program: string, args: string[], env: NodeJS.ProcessEnv = process.env) =>
   new Promise<{ failed: boolean; output: string }>((resolve) => {
-    const options = { cwd: repositoryRoot, timeout: 60_000, env }
+    const options = { cwd: repositoryRoot, timeout: 120_000, env }
     execFile(program, args, options, (error, stdout, stderr) => {
       resolve({ failed: error !== null, output: error ? `${stdout}${stderr}` : stdout })
     })

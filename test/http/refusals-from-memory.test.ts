@@ -21,15 +21,12 @@ test('a send that was refused a moment ago is refused from memory: neither Redis
   const send = () => postern.post('/v1/captchas', { channel: 'sms', to: '+8613800138000' })
   expect((await send()).status).toBe(202)
   // A refusal is remembered for a second at most, and a busy machine may need longer for a request.
-  await eventually(
-    async () => {
-      for (const proxy of proxies) proxy.forward()
-      const asked = await send()
-      for (const proxy of proxies) proxy.stall()
-      expect([asked.status, (await send()).status]).toEqual([429, 429])
-    },
-    { withinMs: 20_000 },
-  )
+  await eventually(async () => {
+    for (const proxy of proxies) proxy.forward()
+    const asked = await send()
+    for (const proxy of proxies) proxy.stall()
+    expect([asked.status, (await send()).status]).toEqual([429, 429])
+  })
   // Both servers are really away: a request for another number needs them.
   const other = await postern.post('/v1/captchas', { channel: 'sms', to: '+8613800138001' })
   expect(other.status).toBe(503)

@@ -113,7 +113,7 @@ describe('every example of the README', () => {
 
   test.each(examples)('$file prints what stands below it', async ({ file, printed }) => {
     const env = { ...process.env, REDIS_URL: inject('redisUrl'), NODE_NO_WARNINGS: '1' }
-    const { stdout } = await run(process.execPath, [file], { cwd: project, env, timeout: 30_000 })
+    const { stdout } = await run(process.execPath, [file], { cwd: project, env, timeout: 120_000 })
     expect(stdout).toBe(printed)
   })
 
