@@ -48,10 +48,10 @@ export interface Wish {
   hasOther: boolean
 }
 
-/** A guarded provider with its state, for observers and for its owner. */
+/** A guarded provider, for its owner. */
 export type WatchedProvider = ReturnType<typeof createGuardedProvider>
 
-export type GuardedProvider = Omit<WatchedProvider, 'state' | 'close'>
+export type GuardedProvider = Omit<WatchedProvider, 'close'>
 
 /** Extra time for a provider that overruns its time limit. After it, the call counts as unknown. */
 const overrunMs = 1_000

@@ -69,7 +69,7 @@ export function createRounds(deps: {
     /** The outcome of a notice whose time ended, with the reason for its last wait. */
     function outOfTime(): ClaimOutcome {
       const latest = attemptLog.all().at(-1)?.outcome
-      const isAway = providers.some((provider) => provider.away(isUrgent)?.reason === 'circuit')
+      const isAway = providers.some((provider) => provider.state() === 'circuit')
       if (isAway || latest === 'unavailable') return expired('provider_away')
       return expired(latest === 'postponed' ? 'postponed' : 'too_late')
     }

@@ -128,6 +128,7 @@ function gateless(name: string, answers: readonly SendResult[]) {
     capacity: 10,
     takeTurn: turns(name, async () => answers[Math.min(calls++, answers.length - 1)] as SendResult),
     away: () => undefined,
+    state: () => 'ready',
     stopWaiting() {},
   }
   return { guarded, calls: () => calls }
@@ -634,19 +635,25 @@ describe('what a provider says', () => {
     },
   )
 
-  test('its time ends while the breaker keeps it away, never called: expired, the provider was away', async () => {
+  test('its time ends while the breaker keeps it away, never called: expired without a place in the line, the provider was away', async () => {
+    let places = 0
     const deferred: Deferred = { kind: 'deferred', reason: 'circuit', retryInMs: 3_000 }
     const deliver = worker([
       {
         ...gateless('a', []).guarded,
         takeTurn: async () => deferred,
-        away: () => deferred,
+        away() {
+          places++
+          return deferred
+        },
+        state: () => 'circuit',
       },
     ])
     const id = await created()
     expect(await deliver(id)).toEqual({ done: false, againInMs: 3_000 })
     await endTimeOf(id)
     expect(await deliver(id)).toEqual({ done: true })
+    expect(places).toBe(0)
     expect(await rowOf(id)).toMatchObject({
       state: 'expired',
       error: 'provider_away',
@@ -880,6 +887,7 @@ describe('what a provider says', () => {
         })()
       },
       away: () => undefined,
+      state: () => 'ready',
       stopWaiting() {},
     })
     const deliver = worker([guarded('a'), guarded('b')], { timeoutMs: 1_000 })
@@ -911,6 +919,7 @@ describe('what a provider says', () => {
         return accepted
       }),
       away: () => undefined,
+      state: () => 'ready',
       stopWaiting() {},
     }
     await worker([guarded])(await created({ ttlMs: 30_000 }))
@@ -928,6 +937,7 @@ describe('what a provider says', () => {
         takeSlot,
       }),
       away: () => undefined,
+      state: () => 'ready',
       stopWaiting() {},
     })
     const deferred = (reason: Deferred['reason']) => async (): Promise<Deferred> => ({
@@ -968,6 +978,7 @@ describe('what a provider says', () => {
       capacity: 10,
       takeTurn: async () => ({ kind: 'deferred', reason, retryInMs }),
       away: () => undefined,
+      state: () => 'ready',
       stopWaiting() {},
     })
     const id = await created()

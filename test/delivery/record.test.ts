@@ -53,6 +53,7 @@ function open(
       return { kind: 'turn', provider: 'a', takeSlot: async () => slot, call, async end() {} }
     },
     away: () => undefined,
+    state: () => 'ready',
     stopWaiting() {},
   }
   const metrics = createMetrics({ process: 'worker' })
