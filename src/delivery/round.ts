@@ -24,6 +24,9 @@ import { mayTryAgain, pauseMs, type RetryPolicy } from './retry.ts'
 /** The next step of the queue with this job. */
 export type Verdict = { done: true } | { done: false; againInMs: number }
 
+/** Redis ends a code up to this long before its notice ends, because the code is stored before the notice. */
+const codeEndsEarlierMs = 3_000
+
 export const done: Verdict = { done: true }
 
 export type Round = ReturnType<ReturnType<typeof createRounds>>
@@ -80,6 +83,7 @@ export function createRounds(deps: {
       try {
         if (notice.kind !== 'captcha') return undefined
         const settled = await settleCode(notice)
+        if (settled === 'lost' && leftMs() < codeEndsEarlierMs) return outOfTime()
         return settled === 'current' ? undefined : expired(`code_${settled}`)
       } catch (error) {
         if (error instanceof Unavailable) return { state: 'pending', retryInMs: pauseMs(2, 10_000) }

@@ -464,6 +464,15 @@ describe('a code that was replaced', () => {
     expect(await unsent(metrics)).toEqual({ code_lost: 1, code_gone: 1 })
   })
 
+  test('its time in Redis ended just before the notice ends: too_late, because Redis lost nothing', async () => {
+    const { guarded, calls } = guardedOf('only', [accepted])
+    const id = newId()
+    await created({ ...captcha(id), ttlMs: 2_500 })
+    await untilDone(worker([guarded], { settleCode: async () => 'lost' }), id)
+    expect(calls).toEqual([])
+    expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'too_late' })
+  })
+
   test('while it waited for a slot: it is not sent (I7)', async () => {
     let free = () => {}
     const blocked = new Promise<void>((resolve) => {
