@@ -4,11 +4,10 @@ import type { Parts } from './parts.ts'
 import { codeIn, lifeOfPassMs } from './readings.ts'
 import { canType } from './state.ts'
 
-export function createChecking(parts: Parts & { onPassed: () => void; passExpired: () => void }) {
-  const { settings, view, screen, memory, work, tell, refused, onPassed, passExpired } = parts
+export function createChecking(parts: Parts & { onPassed: () => void }) {
+  const { settings, view, screen, memory, work, tell, refused, onPassed } = parts
   const { state, addressOf, change } = screen
   let messageReader = new AbortController()
-  let passTimer: ReturnType<typeof setTimeout> | undefined
 
   return {
     codeTyped,
@@ -23,13 +22,8 @@ export function createChecking(parts: Parts & { onPassed: () => void; passExpire
       else change({ message: { name: 'noCode', values: { n }, tone: 'wrong' } })
     },
 
-    stop,
-  }
-
-  /** Stops waiting for a message, and for the end of a pass. */
-  function stop(): void {
-    messageReader.abort()
-    clearTimeout(passTimer)
+    /** Stops waiting for a message. */
+    stop: () => messageReader.abort(),
   }
 
   /** Ignores text that is not a code or the first digits of one. */
@@ -57,17 +51,16 @@ export function createChecking(parts: Parts & { onPassed: () => void; passExpire
   }
 
   function passed({ pass, id, scene, verifiedAt }: Passed): void {
-    stop()
+    messageReader.abort()
     memory.forget()
     const { channel } = state
     const to = addressOf()
     view.carry(pass, channel, to)
     const message = { name: 'passed', tone: 'right' } as const
-    Object.assign(state, { busyWith: undefined, isPassed: true, wrong: '', message })
+    const passEndsAtMs = Date.now() + lifeOfPassMs(pass)
+    Object.assign(state, { busyWith: undefined, isPassed: true, passEndsAtMs, wrong: '', message })
     // The person may have corrected the address of the page during the check.
     screen.follow()
-    const lifeMs = pass && lifeOfPassMs(pass)
-    if (lifeMs) passTimer = setTimeout(passExpired, lifeMs)
     tell('passed', { pass, id, scene, verifiedAt, channel, to })
     onPassed()
   }

@@ -41,11 +41,6 @@ export function createField(
     ...parts,
     // A listener of the page may have reset the field.
     onPassed: () => settings.isAutosubmit && state.isPassed && form.submit(),
-    passExpired() {
-      if (!state.isPassed) return
-      moves.reset()
-      change({ message: { name: 'passExpired', tone: 'wrong' } })
-    },
   })
   const moves = createMoves({ ...parts, checking })
   const send = createSending({

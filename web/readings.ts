@@ -63,13 +63,13 @@ export function clockAheadMs(id: string, askedAtMs: number): number {
   return isRight ? 0 : aheadMs
 }
 
-/** How long the server of the site accepts the pass. Undefined if the pass does not contain it. */
-export function lifeOfPassMs(pass: string): number | undefined {
+/** How long the server of the site accepts the pass. Infinity if the pass does not contain it. */
+export function lifeOfPassMs(pass = ''): number {
   try {
     const payload = pass.split('.')[1]?.replaceAll('-', '+').replaceAll('_', '/') ?? ''
     const { iat, exp } = JSON.parse(atob(payload))
-    return (exp - iat) * 1_000 || undefined
+    return (exp - iat) * 1_000 || Infinity
   } catch {
-    return undefined
+    return Infinity
   }
 }

@@ -88,9 +88,21 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
     const [to, given, written] = [addressOf(), givenNow(), view.address.value]
     Object.assign(state, changedByTime(state, to))
     view.render(shownOf(state, { settings, given, to, written, text }))
-    const canChange = !state.isPassed && (waitMsOf(state, to) > 0 || isAlive(state))
-    if (canChange) timer ??= setInterval(follow, tickMs)
+    if (waitMsOf(state, to) > 0 || isAlive(state)) timer ??= setInterval(tick, tickMs)
     else stop()
+  }
+
+  /** A script of the page may change its input after the code passed: that keeps the pass. */
+  function tick(): void {
+    const { channel, isPassed, passEndsAtMs } = state
+    if (!isPassed) follow()
+    // A timer for the whole life of the pass would stand still while a device sleeps.
+    else if (passEndsAtMs <= Date.now()) {
+      view.carry()
+      Object.assign(state, addressStep(state, channel))
+      follow()
+      change({ message: { name: 'passExpired', tone: 'wrong' } })
+    }
   }
 
   function stop(): void {

@@ -13,6 +13,8 @@ export interface State {
   country?: string | undefined
   busyWith: 'send' | 'check' | undefined
   isPassed: boolean
+  /** Infinity if the pass does not contain its end. */
+  passEndsAtMs: number
   /** Undefined at the address step. `expiresAtMs` is 0 when no code can pass any more. */
   sent?: SentCode | undefined
   /** Typed digits. */
@@ -34,6 +36,7 @@ export const emptyState = (channel: Channel): State => ({
   country: undefined,
   busyWith: undefined,
   isPassed: false,
+  passEndsAtMs: 0,
   code: '',
   waits: {},
   locks: {},

@@ -367,6 +367,15 @@ describe('what time brings is said, once', () => {
     expect(await partsOf(page).address.isVisible()).toBe(true)
   })
 
+  test('a device slept while the pass expired: its timers stood still, and the field begins anew', async () => {
+    const page = await openField(browser, postern)
+    await partsOf(page).code.fill(await sendTo(page, newNumber()))
+    await said(page).toBe('Confirmed.')
+    await page.evaluate('{ const now = Date.now; Date.now = () => now() + 360_000 }')
+    await said(page).toBe('The confirmation has expired. Request a new code.')
+    expect(await page.locator('[name=postern-pass]').inputValue()).toBe('')
+  })
+
   test.each([
     ['en', 'This code is wrong. You have 2 tries left.', 'You can request a code now.'],
     ['zh-CN', '验证码错误，还可再试 2 次。', '现在可以获取验证码了。'],
