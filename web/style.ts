@@ -161,7 +161,6 @@ let sheet: CSSStyleSheet | undefined
 
 /** Adds the style once per document or shadow root. */
 export function adoptStyle(root: Node): void {
-  if (!('adoptedStyleSheets' in root)) return
   if (!sheet) {
     sheet = new CSSStyleSheet()
     sheet.replaceSync(css)
