@@ -75,7 +75,6 @@ export function createField(
     remove(): void {
       moves.stop()
       form.stop()
-      view.remove()
     },
   }
 }

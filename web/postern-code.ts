@@ -18,6 +18,8 @@ export class PosternCode extends Base {
 
   connectedCallback(): void {
     adoptStyle(this.getRootNode())
+    // The elements of an earlier field: of this element, or of one that was cloned or written as HTML.
+    this.querySelector('.postern-field')?.remove()
     // Removes text that was meant for browsers without JavaScript. The style can hide elements, but not bare text.
     for (const node of this.childNodes) if (node.nodeType === Node.TEXT_NODE) node.nodeValue = ''
     const settings = settingsOf(this)

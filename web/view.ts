@@ -33,12 +33,9 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
   const other = add(links, 'button', 'postern-link', { type: 'button' })
   const change = add(links, 'button', 'postern-link', { type: 'button' })
   const challenge = add(root, 'div', 'postern-challenge')
-  const hidden = (name: string) => add(root, 'input', '', { type: 'hidden', name })
-  const carried = {
-    pass: hidden('postern-pass'),
-    channel: hidden('postern-channel'),
-    to: hidden('postern-to'),
-  }
+  const carried = ['pass', 'channel', 'to'].map((name) =>
+    add(root, 'input', '', { type: 'hidden', name: `postern-${name}` }),
+  )
 
   let entry: HTMLElement = address
   let missing: string | undefined
@@ -53,12 +50,10 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
     change,
     challenge,
     /** Writes the pass and its recipient into the form, for the server of the site. Without them, the form has none. */
-    carry(pass = '', channel = '', to = ''): void {
-      carried.pass.value = pass
-      carried.channel.value = channel
-      carried.to.value = to
+    carry(...values: [] | [pass: string | undefined, channel: string, to: string]): void {
+      for (const [index, input] of carried.entries()) input.value = values[index] ?? ''
     },
-    pass: () => carried.pass.value,
+    pass: () => carried[0]?.value ?? '',
     entry: () => entry,
     keepInSight: () => keepInSight(line),
 
@@ -78,10 +73,6 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
       entry = next
       missing = shown.missing
       setMissing(missing, entry)
-    },
-
-    remove(): void {
-      root.remove()
     },
   }
 }

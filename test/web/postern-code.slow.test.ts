@@ -1220,4 +1220,18 @@ describe('for everyone', () => {
     await partsOf(page).code.fill(code)
     await said(page).toBe('Confirmed.')
   })
+
+  test.each([
+    ['its HTML is written again', 'form.innerHTML = form.innerHTML'],
+    ['it is cloned', 'form.replaceWith(form.cloneNode(true))'],
+  ])('%s: one field, which still knows the code', async (_, change) => {
+    const page = await openField(browser, postern)
+    const code = await sendTo(page, newNumber())
+    await page.evaluate(`{ const form = document.forms[0]; ${change} }`)
+    expect(await page.locator('.postern-field').count()).toBe(1)
+    await partsOf(page).code.fill(code)
+    await said(page).toBe('Confirmed.')
+    const passes = await page.evaluate(`new FormData(document.forms[0]).getAll('postern-pass')`)
+    expect(passes).toEqual([expect.stringMatching(/^ey/)])
+  })
 })
