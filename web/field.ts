@@ -96,10 +96,12 @@ function watchCode(
 ): void {
   code.addEventListener('keydown', (event) => onEnter(event, on.check))
   code.addEventListener('input', () => on.codeTyped(code.value))
-  // A keyboard may insert a whole text, which `maxlength` would cut.
+  // A keyboard may insert a whole text or a suggested code, which `maxlength` would cut.
   code.addEventListener('beforeinput', (event) => {
-    const { data } = event
-    if (!data || data.length <= code.maxLength) return
+    const { data, isComposing } = event
+    const hasRoom = !data?.[1] || data.length <= code.maxLength - code.value.length
+    // The browser inserts a composition in any case.
+    if (hasRoom || isComposing) return
     event.preventDefault()
     on.textPasted(data)
   })

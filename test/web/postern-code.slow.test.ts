@@ -880,6 +880,21 @@ describe('what a visitor stumbles over', () => {
     expect(checks).toBe(2)
   })
 
+  test('a keyboard inserts more digits than there is room for: they replace what was typed', async () => {
+    const page = await openField(browser, postern)
+    const code = await sendTo(page, newNumber())
+    const checked: string[] = []
+    page.on('request', (request) => {
+      if (request.url().endsWith('/check')) checked.push(request.postDataJSON().code)
+    })
+    await page.keyboard.type('77')
+    await page.keyboard.insertText(code.slice(0, 3))
+    expect(await partsOf(page).code.inputValue()).toBe(code.slice(0, 3))
+    await page.keyboard.insertText(code)
+    await said(page).toBe('Confirmed.')
+    expect(checked).toEqual([code])
+  })
+
   test('a letter typed between digits changes nothing', async () => {
     const page = await openField(browser, postern)
     await sendTo(page, newNumber())
