@@ -56,6 +56,8 @@ export function createField(
       if (state.busyWith) return
       complain('required', state.sent ? 'code' : 'address')
       if (state.sent) view.code.focus()
+      // A check without an answer left a complete code. A phone's keyboard may have no Enter to repeat it.
+      checking.check()
     },
     keyboardMoved: () =>
       state.message?.tone === 'wrong' && host.matches(':focus-within') && view.keepInSight(),

@@ -133,6 +133,19 @@ describe('`required` is known to the browser', () => {
     expect(submits()).toBe(0)
   })
 
+  test('a check without an answer: the button of the form repeats it', async () => {
+    const page = await openField(browser, postern, {
+      attributes: 'channels="email" required',
+      body: '{field}<button>Go</button>',
+    })
+    const code = await sendTo(page)
+    await page.route('**/v1/captchas/check', (route) => route.abort(), { times: 1 })
+    await partsOf(page).code.fill(code)
+    await said(page).toContain('does not answer')
+    await page.getByRole('button', { name: 'Go' }).click()
+    await said(page).toBe('Confirmed.')
+  })
+
   test('a reset that the page refuses keeps the code', async () => {
     const page = await openField(browser, postern, {
       body: '{field}<button type="reset">Clear</button>',
