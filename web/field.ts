@@ -51,7 +51,6 @@ export function createField(
   watchNumber(view, screen)
   watchCode(view, checking)
   const form = watchForm(host, {
-    maySubmit: () => !settings.isRequired || state.isPassed,
     held() {
       if (state.busyWith) return
       complain('required', state.sent ? 'code' : 'address')

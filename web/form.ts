@@ -3,7 +3,6 @@
 export function watchForm(
   host: HTMLElement,
   on: {
-    maySubmit(): boolean
     /** Called after the form was stopped. */
     held(): void
     keyboardMoved(): void
@@ -30,7 +29,8 @@ export function watchForm(
 
   /** Needed only for a form with `novalidate`. In other forms, the browser finds the invalid field first. */
   function submitted(event: Event): void {
-    if (on.maySubmit()) return
+    const { submitter } = event as SubmitEvent & { submitter: HTMLButtonElement | null }
+    if (submitter?.formNoValidate || !host.matches(':invalid')) return
     event.preventDefault()
     event.stopImmediatePropagation()
     on.held()

@@ -146,6 +146,17 @@ describe('`required` is known to the browser', () => {
     await said(page).toBe('Confirmed.')
   })
 
+  test.each([
+    ['in a disabled fieldset', '<fieldset disabled>{field}</fieldset><button>Go</button>'],
+    ['a button with `formnovalidate`', '{field}<button formnovalidate>Go</button>'],
+  ])('%s: the form is sent, as with another input that is missing', async (_, body) => {
+    const page = await openField(browser, postern, { attributes: 'required', body })
+    const submits = await countSubmits(page)
+    await page.getByRole('button', { name: 'Go' }).click()
+    await page.waitForURL('**/submitted')
+    expect(submits()).toBe(1)
+  })
+
   test('a reset that the page refuses keeps the code', async () => {
     const page = await openField(browser, postern, {
       body: '{field}<button type="reset">Clear</button>',
