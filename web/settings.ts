@@ -57,9 +57,13 @@ export function settingsOf(element: HTMLElement) {
     },
     /** A page may have written any text as `lang`. */
     get language(): string {
-      const lang = element.closest('[lang]')?.getAttribute('lang') || navigator.language
+      const lang =
+        element.closest('[lang]')?.getAttribute('lang') ||
+        // An element in a shadow root finds nothing outside it.
+        document.documentElement.lang ||
+        navigator.language
       try {
-        return Intl.getCanonicalLocales(lang.replace('_', '-'))[0] ?? 'en'
+        return Intl.getCanonicalLocales(lang.replaceAll('_', '-'))[0] ?? 'en'
       } catch {
         return 'en'
       }

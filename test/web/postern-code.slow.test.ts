@@ -1117,6 +1117,16 @@ describe('for everyone', () => {
     await said(page).toBe('验证成功。')
   })
 
+  test('a language that the page writes with underscores, and the same page around a shadow root', async () => {
+    const page = await openField(browser, postern, { lang: 'zh_Hans_CN' })
+    expect(await partsOf(page).send.textContent()).toBe('获取验证码')
+    await page.evaluate(`{
+      const root = document.querySelector('form').appendChild(document.createElement('div'))
+      root.attachShadow({ mode: 'open' }).append(document.querySelector('postern-code'))
+    }`)
+    expect(await partsOf(page).send.textContent()).toBe('获取验证码')
+  })
+
   test('sentences of the page: by attribute and by property', async () => {
     const page = await openField(browser, postern, {
       attributes: 'text-send="Code anfordern" text-sms-label="Handynummer"',
