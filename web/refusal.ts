@@ -59,7 +59,8 @@ export function refusalOf(
         ? { name: 'otherOrigin', values: { origin }, isFault: true }
         : setup
     case 'invalid_request':
-      return problem.errors.some(({ path }) => path === 'to') ? invalid : setup
+      // A gateway may have sent this code with other errors, or with none.
+      return problem.errors?.some?.(({ path }) => path === 'to') ? invalid : setup
     default:
       return isUnanswered(problem) ? { name: 'unavailable' } : setup
   }

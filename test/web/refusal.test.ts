@@ -77,6 +77,14 @@ test('what the author of the page has to mend', () => {
   }
 })
 
+test.each([{}, { errors: { to: ['is required'] } }])(
+  'a gateway’s invalid_request with %j: an error of the setup',
+  (body) => {
+    const problem = { code: 'invalid_request', ...body } as unknown as Problem
+    expect(refusalOf(problem, asked)).toEqual({ name: 'setup', isFault: true })
+  },
+)
+
 test('one try is said in the singular, and no other number has that sentence', () => {
   expect(textIn('en', 'wrongOne')).toMatch(/one try left/)
   expect(textIn('en', 'wrong')).toMatch(/\{n\} tries left/)
