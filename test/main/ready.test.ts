@@ -42,8 +42,10 @@ test('metrics name the role of their process: alerts look for an API, and for a 
   const on = { redis: await testRedis(), database: await testDatabase() }
   async function readyAs(roles: Roles) {
     const { adminUrl } = await startPostern({ on, roles, policyFile: { policies: noLimits } })
-    const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
-    return /^postern_ready\{process="(\w+)"\} 1$/m.exec(metrics)?.[1]
+    return eventually(async () => {
+      const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+      return /^postern_ready\{process="(\w+)"\} 1$/m.exec(metrics)?.[1] ?? false
+    })
   }
   expect(await readyAs({ api: true, worker: false })).toBe('api')
   expect(await readyAs({ api: false, worker: true })).toBe('worker')
