@@ -101,7 +101,7 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
   const mountAt = inject('mountAt')
   if (mountAt) {
     const { url, adminUrl, stop } = await startInHost(mountAt, env, redis.prefix, options.roles)
-    await eventually(() => isKeyMade(database))
+    if (env.DATABASE_URL === database.url) await eventually(() => isKeyMade(database))
     return { url, adminUrl, key, redis, database, stop, ...clientOf(url, key) }
   }
   const loaded = await loadConfig(env)
@@ -112,7 +112,9 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
   })
   releaseLater(() => running.close())
   // A start that PostgreSQL did not answer in time makes the key later.
-  if (running.addresses.api) await eventually(() => isKeyMade(database))
+  if (running.addresses.api && env.DATABASE_URL === database.url) {
+    await eventually(() => isKeyMade(database))
+  }
   return {
     url: running.addresses.api ?? '',
     adminUrl: running.addresses.admin as string,
