@@ -31,7 +31,7 @@ export function createDeliveryState(deps: {
     /** The used share of a provider's pace; empty for a provider without pace. */
     async paceOf(name: string): Promise<readonly WindowState[]> {
       const hasPace = file().providers[name]?.pace !== undefined
-      return hasPace ? paces.peek(name, { name, to: '' }, 'pace') : []
+      return hasPace ? paces.peek(name, { name, to: '', calls: 1 }, 'pace') : []
     },
   }
 }

@@ -137,7 +137,7 @@ export function createGuardedProvider(
     // While the message waited, the provider may have failed or throttled.
     const deferred = away(isUrgent)
     if (deferred) return deferred
-    const permit = await acquireSendPermit(provider.name, message.to, isUrgent)
+    const permit = await acquireSendPermit(provider.name, message.to, isUrgent, weight)
     if (!permit.granted) {
       return { kind: 'deferred', reason: permit.reason, retryInMs: permit.retryInMs }
     }

@@ -26,7 +26,7 @@ export function providerPolicies(entries: Entries): RawPolicies {
   const policies: Record<string, RawRule[]> = {}
   for (const [name, { pace, quotas }] of Object.entries(entries)) {
     const rules = [
-      ...(pace ? [{ name: 'pace', key: '{name}', sliding: pace }] : []),
+      ...(pace ? [{ name: 'pace', key: '{name}', sliding: pace, permits: 'calls' }] : []),
       ...(quotas ? [{ name: 'quota', key: '{to}', sliding: [...quotas] }] : []),
     ]
     if (rules.length > 0) policies[name] = rules
@@ -69,17 +69,19 @@ export function createSendPermits(deps: Deps, entries: Entries) {
   }
   setLimits(entries)
 
-  /** Acquires a permit for one call of this provider, with a message to this recipient. */
+  /** Acquires a permit for a message to this recipient, which takes `calls` of the pace. */
   async function acquireSendPermit(
     provider: string,
     to: string,
     isUrgent: boolean,
+    calls = 1,
   ): Promise<SendPermit> {
     const line = lines.get(provider)
     if (!line) return free
     /** The id by which this use can be given back. */
     const requestId = randomUUID()
-    const fields = { name: provider, to }
+    // A message with more calls than the pace ever admits at once takes all of it.
+    const fields = { name: provider, to, calls: Math.min(calls, line.mostCalls) }
     try {
       const codesWaitMs = isUrgent ? 0 : await line.codesWaitMs()
       if (codesWaitMs > 0) return await line.turnAway(false, codesWaitMs)
@@ -120,6 +122,9 @@ function createPaceLine(
   // Contains the pace, so that a reload does not keep bulk messages waiting for an earlier pace.
   const codesWaitKey = `${keyPrefix}codes-wait:${provider}:${pace}`
   return {
+    /** The most calls that the pace admits at once; 1 for a pace that admits none. */
+    mostCalls: Math.max(1, Math.min(...windows.map(({ limit }) => limit))),
+
     /** Until then, permits are left to waiting codes. At most 0: no code waits. */
     codesWaitMs: async () => (pace ? reachRedis(redis.pttl(codesWaitKey)) : 0),
 

@@ -21,7 +21,8 @@ function provider(entry: ProviderLimits, other?: { keyPrefix: string }) {
   releaseLater(() => limiter.close())
   const permits = createSendPermits({ limiter, redis, keyPrefix }, { phone: entry })
   const { acquireSendPermit, setLimits } = permits
-  const permit = (to: string, isUrgent: boolean) => acquireSendPermit('phone', to, isUrgent)
+  const permit = (to: string, isUrgent: boolean, calls?: number) =>
+    acquireSendPermit('phone', to, isUrgent, calls)
   return {
     take: async (to = 'one', isUrgent = false) => {
       const one = await permit(to, isUrgent)
@@ -31,7 +32,7 @@ function provider(entry: ProviderLimits, other?: { keyPrefix: string }) {
     keyPrefix,
     setLimits,
     used: async (to = 'one') =>
-      (await limiter.peek('phone', { name: 'phone', to })).map((state) => state.used),
+      (await limiter.peek('phone', { name: 'phone', to, calls: 1 })).map((state) => state.used),
   }
 }
 
@@ -43,9 +44,9 @@ test('providerPolicies: one policy for each provider that has limits, the pace f
       capped: { pace: '5 per 1s', quotas: ['1 per 60s', '10 per 24h'] },
     }),
   ).toEqual({
-    fast: [{ name: 'pace', key: '{name}', sliding: '50 per 1s' }],
+    fast: [{ name: 'pace', key: '{name}', sliding: '50 per 1s', permits: 'calls' }],
     capped: [
-      { name: 'pace', key: '{name}', sliding: '5 per 1s' },
+      { name: 'pace', key: '{name}', sliding: '5 per 1s', permits: 'calls' },
       { name: 'quota', key: '{to}', sliding: ['1 per 60s', '10 per 24h'] },
     ],
   })
@@ -160,6 +161,16 @@ test('a permit whose recipient is given back still counts for the pace', async (
   const one = await permit('one', false)
   if (one.granted) await one.release('quota')
   expect(await used()).toEqual([1, 0])
+})
+
+test('a long text takes a call of the pace for each part, at most the whole pace', async () => {
+  const { permit, used } = provider({ pace: '5 per 60s', quotas: ['9 per 24h'] })
+  const [long, second] = [await permit('one', false, 3), await permit('one', false, 3)]
+  expect([long.granted, second.granted]).toEqual([true, false])
+  expect(await used()).toEqual([3, 1])
+  if (long.granted) await long.release()
+  expect((await permit('one', false, 40)).granted).toBe(true)
+  expect(await used()).toEqual([5, 1])
 })
 
 test('Redis out of reach: held for a second, never granted', async () => {
