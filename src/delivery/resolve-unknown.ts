@@ -1,6 +1,6 @@
 /**
  * Settles attempts of unknown outcome: the answer was lost, or the worker died. Before such a message is sent again, this
- * reads early receipts and then queries the provider. If the worker died before it stored the provider, every provider
+ * checks whether its code passed, reads early receipts and then queries the provider. If the worker died before it stored the provider, every provider
  * that may have the message is queried.
  */
 import { Unavailable } from '../base/unavailable.ts'
@@ -29,7 +29,10 @@ export function createResolveUnknown(deps: {
     attemptLog: AttemptLog,
   ): Promise<ClaimOutcome | undefined> {
     const open = attemptLog.unknowns()
-    if (open.length === 0) return undefined
+    const latest = open.at(-1)
+    if (!latest) return undefined
+    // The code passed, so the person has the message.
+    if (notice.hasPassed) return { state: 'sent', provider: latest.provider ?? undefined }
 
     const receipt = await findReceipt(notice.id)
     if (receipt) {

@@ -30,6 +30,8 @@ export interface OpenNotice {
   remainingMs: number
   /** The end of its time to live, in milliseconds since 1970. */
   expiresAtMs: number
+  /** Its code passed. */
+  hasPassed: boolean
   /** Milliseconds until its `sendAt`. 0 if that time has passed or there is none. */
   opensInMs: number
   /** The sampled span of the request that made the notice. */
@@ -121,6 +123,7 @@ export function rangeOf(ids: readonly string[]): [string | undefined, string | u
 const openSql = `
   SELECT n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
          n.sealed_params AS "sealedParams", n.attempts, n.claims,
+         coalesce(n.code_end = 'passed', false) AS "hasPassed",
          n.trace_parent AS "traceParent",
          (extract(epoch FROM now() - coalesce(n.send_at, n.created_at)) * 1000)::float8 AS "waitedMs",
          ${remainingMs}, (extract(epoch FROM n.expires_at) * 1000)::float8 AS "expiresAtMs",

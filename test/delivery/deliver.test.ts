@@ -464,6 +464,22 @@ describe('a code that was replaced', () => {
     expect(await unsent(metrics)).toEqual({ code_lost: 1, code_gone: 1 })
   })
 
+  test('its answer was lost and the person has typed it: sent, because it arrived', async () => {
+    const { guarded, calls } = guardedOf('only', [
+      { kind: 'unknown', detail: 'the answer was lost' },
+    ])
+    const id = newId()
+    await created(captcha(id))
+    let settled: 'current' | 'gone' = 'current'
+    const deliver = worker([guarded], { settleCode: async () => settled })
+    expect((await deliver(id)).done).toBe(false)
+    settled = 'gone'
+    await store.endCode({ id, end: 'passed' })
+    expect(await deliver(id)).toEqual({ done: true })
+    expect(calls).toHaveLength(1)
+    expect(await rowOf(id)).toMatchObject({ state: 'sent', provider: 'only', error: null })
+  })
+
   test('its time in Redis ended just before the notice ends: too_late, because Redis lost nothing', async () => {
     const { guarded, calls } = guardedOf('only', [accepted])
     const id = newId()

@@ -36,6 +36,7 @@ function open(
     wantedAtMs: performance.now() - 1_000,
     remainingMs: 60_000,
     expiresAtMs: Date.now() + 60_000,
+    hasPassed: false,
     opensInMs: 0,
     traceParent: null,
   }

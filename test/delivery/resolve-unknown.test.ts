@@ -35,11 +35,13 @@ async function resolve(
   providers: readonly GuardedProvider[],
   findReceipt: () => Promise<{ provider: string; messageId?: string } | undefined> = async () =>
     undefined,
+  hasPassed = false,
 ) {
   asked.length = 0
   const notice = {
     id: 'notice-1',
     recipient: '+8613800138000',
+    hasPassed,
     attempts: attempts.map(
       ([provider, outcome], index): Attempt => ({
         provider,
@@ -73,6 +75,20 @@ test('the provider has it: sent by it, with the words of its answer on the accou
   expect(told).toEqual(['a accepted'])
   expect(left).toBe(1)
   expect(asked).toEqual([`a notice-1 +8613800138000 ${at(0)} 777`])
+})
+
+test('its code passed: sent, and neither receipts nor providers are asked', async () => {
+  const findReceipt = () => Promise.reject(new Error('asked for receipts'))
+  for (const name of ['a', null]) {
+    const { outcome } = await resolve(
+      [[name, 'unknown']],
+      [provider('a', noWord)],
+      findReceipt,
+      true,
+    )
+    expect(outcome).toEqual({ state: 'sent', provider: name ?? undefined })
+  }
+  expect(asked).toEqual([])
 })
 
 test('the provider never took it: the try is none, and nothing is sent', async () => {
