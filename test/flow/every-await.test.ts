@@ -183,7 +183,8 @@ async function walk<Facts>(way: Way, { prepare, request, holds, calls }: Walk<Fa
 }
 
 const everyWay = Object.keys(ways) as Way[]
-const inTime = { everyMs: 100 }
+/** A key whose request never answered stays reserved for 30 s. */
+const inTime = { everyMs: 100, withinMs: 90_000 }
 
 async function newPersonWithCode() {
   const to = newPerson()
