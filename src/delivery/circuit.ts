@@ -20,7 +20,7 @@ const failuresToOpen = 5
 const leastSlowMs = 1_500
 const probeEveryMs = 3_000
 
-/** Permission for one call. Ends with `end` after the call, or with `giveUp` if there was none or it proves nothing. */
+/** Permission for one call. Ends with `end` after the call, or with `giveUp` if there was none. */
 export interface Passage {
   /** The only call that an open circuit allows. */
   readonly isProbe: boolean
@@ -96,7 +96,7 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
         if (!isFailure(result)) succeeded(isExcused ? 0 : performance.now() - startMs)
         else if (!isCounted) failed()
       },
-      giveUp: endTimer,
+      giveUp() {},
     }
   }
 
@@ -139,4 +139,4 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
   }
 }
 
-export const isFailure = ({ kind }: SendResult): boolean => meanings[kind].isOutage
+const isFailure = ({ kind }: SendResult): boolean => meanings[kind].isOutage

@@ -13,7 +13,7 @@
  */
 import { orLate, startCountdown } from '../base/deadline.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
-import { createCircuit, isFailure } from './circuit.ts'
+import { createCircuit } from './circuit.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
 import { faultWithoutQuotes, type Quotable, readResult } from './read-result.ts'
 import { captchaPauses, meanings, noticePauses } from './retry.ts'
@@ -161,15 +161,11 @@ export function createGuardedProvider(
       },
       async call(timeoutMs, leftMs) {
         passage.begin()
-        let signal: AbortSignal | undefined
         const limitMs = Math.ceil(Math.min(timeoutMs, leftMs))
-        result = await withinTime(limitMs, message, (aborting) => {
-          signal = aborting
-          return provider.send(message, aborting, passage.alive)
-        })
-        // A call that the end of its message cut short does not show that the provider failed.
-        if (signal?.aborted && leftMs < timeoutMs && isFailure(result)) passage.giveUp()
-        else passage.end(result)
+        result = await withinTime(limitMs, message, (signal) =>
+          provider.send(message, signal, passage.alive),
+        )
+        passage.end(result)
         if (result.kind === 'throttled') {
           pausedUntilMs = Math.max(pausedUntilMs, performance.now() + result.retryAfterMs)
         }

@@ -119,40 +119,14 @@ test('the process stands still for longer than a call may take, and the answer h
   expect(circuit).toEqual([])
 })
 
-describe('calls that the end of their message cuts short (I22)', () => {
-  /** A provider whose answers to `late` take longer than each time limit. */
-  function openSlow() {
-    return open(async () => accepted, {
-      slots: 10,
-      send: async ({ to }, signal) => {
-        if (to !== 'late') return accepted
-        await new Promise((resolve) => signal.addEventListener('abort', resolve))
-        return { kind: 'unknown', detail: 'aborted' }
-      },
-    })
-  }
-
-  test('six messages with less time left than an answer takes: the breaker stays closed', async () => {
-    const { sendTo, circuit } = openSlow()
-    const cut = await Promise.all(Array.from({ length: 6 }, () => sendTo('late', { leftMs: 50 })))
-    expect(cut.map(({ kind }) => kind)).toEqual(Array(6).fill('unknown'))
-    expect(circuit).toEqual([])
-    expect(await sendTo('in time')).toEqual(accepted)
-    expect(circuit).toEqual([])
+test('a call ends with its message, although it may take longer (I7)', async () => {
+  const { sendTo } = open(async () => accepted, {
+    send: async (_, signal) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      return { kind: 'unknown', detail: 'aborted' }
+    },
   })
-
-  test('six calls that reach their own time limit open the breaker', async () => {
-    const { sendTo, circuit } = openSlow()
-    const begin = async () => 50
-    await Promise.all(Array.from({ length: 6 }, () => sendTo('late', { begin })))
-    expect(circuit).toEqual([true])
-  })
-
-  test('six failures before the end of their messages open the breaker', async () => {
-    const { sendTo, circuit } = open(async () => down, { slots: 10 })
-    for (let call = 0; call < 6; call++) await sendTo('late', { leftMs: 500 })
-    expect(circuit).toEqual([true])
-  })
+  expect(await sendTo('late', { leftMs: 50 })).toMatchObject({ kind: 'unknown' })
 })
 
 test('no more calls at once than the provider carries, each with its own clock from its beginning', async () => {
