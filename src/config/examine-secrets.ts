@@ -12,7 +12,7 @@ const names = ['SECRET', 'SECRET_PREVIOUS', 'BOOTSTRAP_SECRET_KEY'] as const
  */
 export const rotationLasts = {
   prepared: 'until every process has it, and five minutes more',
-  swapped: 'the longer of `retention.recipient` and 7 days plus `notice.ttl`',
+  swapped: 'the longer of `retention.recipient` and 7 days plus the longest `ttl` of your notices',
 }
 
 /** Checks length and strength of the secrets. Findings do not show them. `ofFile`: secrets of the policy file. */
