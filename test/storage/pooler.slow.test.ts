@@ -68,9 +68,9 @@ test.skipIf(!program).each([
   async (_, settings) => {
     const [redis, direct] = [await testRedis(), await testDatabase()]
     const url = await startPgbouncer(direct.url, settings)
-    const database = { ...direct, url }
     const postern = await startPostern({
-      on: { redis, database },
+      on: { redis, database: direct },
+      env: { DATABASE_URL: url },
       policyFile: { policies: noLimits },
       // A key of the database could not be read.
       roles: { api: true, worker: false },
@@ -83,7 +83,7 @@ test.skipIf(!program).each([
     )
     for (const { status } of await Promise.all(calls)) expect(status).toBe(503)
 
-    const env = posternEnv({ redis, database })
+    const env = posternEnv({ redis, database: direct, env: { DATABASE_URL: url } })
     const [migrated, examined] = await Promise.all([
       runCommand('migrate', [], env),
       runCommand('doctor', [], env),
