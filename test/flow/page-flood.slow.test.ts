@@ -216,8 +216,8 @@ test('one address with 500 requests a second and Idempotency-Keys: eleven other 
   clearInterval(timer)
   await Promise.all(pending)
   expect(answers).toEqual(Array(11).fill(202))
-  // The flood reached its limit and got refusals.
+  // The flood reached its limit. It got refusals of that limit, and mostly not a 503.
   expect(statuses.counts.get(202)).toBe(60)
-  expect(statuses.counts.get(503) ?? 0).toBeLessThan(asked / 10)
+  expect(statuses.counts.get(503) ?? 0).toBeLessThan(statuses.counts.get(429) ?? 0)
   expect(api.output()).not.toContain('request failed')
 }, 120_000)
