@@ -84,7 +84,10 @@ export const noticeView = z
 const noticePage = z
   .object({
     items: z.array(noticeView),
-    nextCursor: z.string().optional(),
+    nextCursor: z.string().optional().meta({
+      description:
+        'Absent on the last page. A page without `to` can have fewer items than `limit`.',
+    }),
   })
   .meta({ id: 'NoticePage' })
 

@@ -5,6 +5,7 @@ import type { AcquireOptions, Decision, Limiter } from './limiter.ts'
 import { createMemoryStore } from './memory/store.ts'
 import type { Fields } from './policy/rule.ts'
 import { createRedisStore, type RedisStoreOptions } from './redis/store.ts'
+import { usualMemoryMs } from './store.ts'
 
 export interface RedisLimiterOptions extends EngineOptions, RedisStoreOptions {
   /** The name of this process in rules with `scope: per-client`. Default: random. */
@@ -49,7 +50,7 @@ function createRedisLimiter(options: RedisLimiterOptions): Limiter {
 
 /** The limiter in process. It decides as the limiter over Redis does, by the clock of its options. */
 function createMemoryLimiter(options: MemoryLimiterOptions): MemoryLimiter {
-  const { maxSubjects = 100_000, rememberRequestsMs = 300_000, clock = Date.now } = options
+  const { maxSubjects = 100_000, rememberRequestsMs = usualMemoryMs, clock = Date.now } = options
   if (!(maxSubjects >= 1)) throw new InvalidOption('maxSubjects', 'must be at least 1')
   const store = createMemoryStore(maxSubjects, rememberRequestsMs, wholeClock(clock))
   const { limiter, checkOf, decide } = createEngine(options, store)

@@ -5,7 +5,14 @@ import { InvalidOption, LimiterUnavailable, UnknownRule } from './errors.ts'
 import type { AcquireOptions, Decision, Limiter, LimiterEvents } from './limiter.ts'
 import { compilePolicies, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
 import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
-import type { Answer, Check, IsMeant, Store, Taken } from './store.ts'
+import {
+  type Answer,
+  type Check,
+  type IsMeant,
+  type Store,
+  type Taken,
+  usualMemoryMs,
+} from './store.ts'
 
 /** Node fires a timer with a longer time at once. */
 const maxTimerMs = 2 ** 31 - 1
@@ -22,7 +29,7 @@ export function createEngine(
   store: Store,
   clientId?: string,
 ) {
-  const { rememberRequestsMs = 300_000, whenUnavailable } = options
+  const { rememberRequestsMs = usualMemoryMs, whenUnavailable } = options
   if (!Number.isSafeInteger(rememberRequestsMs) || rememberRequestsMs < 1) {
     throw new InvalidOption('rememberRequestsMs', 'must be whole milliseconds, 1 or more')
   }

@@ -3,6 +3,9 @@ import type { Hold } from './kinds.ts'
 import type { CompiledPolicy, Part } from './policy/compile.ts'
 import type { Uses } from './uses.ts'
 
+/** The default of `rememberRequestsMs`. After this time, neither store nor engine finds the uses of a request. */
+export const usualMemoryMs = 300_000
+
 /** The subject and the permits of a call, for one part of its policy. */
 export interface Ask {
   readonly part: Part

@@ -4,7 +4,14 @@ import { createBatcher } from '../../base/batcher.ts'
 import { createUntilAnswered } from '../../base/until-answered.ts'
 import { InvalidOption } from '../errors.ts'
 import { scripts } from '../scripts.ts'
-import type { Answer, Check, Found, IsMeant, Store } from '../store.ts'
+import {
+  type Answer,
+  type Check,
+  type Found,
+  type IsMeant,
+  type Store,
+  usualMemoryMs,
+} from '../store.ts'
 import { createBatch } from './batch.ts'
 import { createRun, type LimiterRedis } from './client.ts'
 import { askSlots, byPart, type SlotCalls } from './cluster.ts'
@@ -52,7 +59,7 @@ function checkOptions({ redis, deadlineMs = 250 }: RedisStoreOptions): void {
 /** Throws `InvalidOption`. */
 export function createRedisStore(options: RedisStoreOptions): Store {
   checkOptions(options)
-  const { redis, deadlineMs = 250, rememberRequestsMs = 300_000, clock } = options
+  const { redis, deadlineMs = 250, rememberRequestsMs = usualMemoryMs, clock } = options
   const run = createRun(redis, deadlineMs, clock)
   const now = clock ?? (() => performance.now())
   const { keyPrefix = 'postern:', subjectKey = '' } = options
