@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createMetrics } from '../../src/base/metrics.ts'
 
 const sample = async (metrics: ReturnType<typeof createMetrics>, start: string) =>
@@ -43,4 +43,23 @@ test('rules of a reloaded policy file stand at 0, and those that were there keep
   metrics.startRulesAtZero({ captcha: [{ name: 'ip' }, { name: 'country' }] })
   expect(await sample(metrics, 'postern_rejected_total{policy="captcha",rule="ip"')).toBe('1')
   expect(await sample(metrics, 'postern_rejected_total{policy="captcha",rule="country"')).toBe('0')
+})
+
+test('metrics of the process: the lag of the event loop, not its utilization, whose timer would never end', async () => {
+  const timers = vi.spyOn(globalThis, 'setInterval')
+  const metrics = createMetrics({ process: 'api' })
+  expect(timers.mock.calls.filter(([, ms]) => (ms ?? 0) < 60_000)).toEqual([])
+  timers.mockRestore()
+  expect(metrics.registry.contentType).toBe('text/plain; version=0.0.4; charset=utf-8')
+  const names = metrics.registry.getMetricsAsArray().map(({ name }) => name)
+  expect(names.filter((name) => name.startsWith('postern_nodejs_eventloop')).sort()).toEqual([
+    'postern_nodejs_eventloop_lag_max_seconds',
+    'postern_nodejs_eventloop_lag_mean_seconds',
+    'postern_nodejs_eventloop_lag_min_seconds',
+    'postern_nodejs_eventloop_lag_p50_seconds',
+    'postern_nodejs_eventloop_lag_p90_seconds',
+    'postern_nodejs_eventloop_lag_p99_seconds',
+    'postern_nodejs_eventloop_lag_seconds',
+    'postern_nodejs_eventloop_lag_stddev_seconds',
+  ])
 })

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { findFiles, readSource } from '../tools/source-files.ts'
 
 interface LockedPackage {
+  readonly name?: string
   readonly resolved?: string
   /** A package of this repository; `resolved` is its folder. */
   readonly link?: true
@@ -50,4 +51,12 @@ test('every file that names an image of Postern names its version', () => {
   )
   expect(new Set(named.map(({ file }) => file)).size).toBeGreaterThan(2)
   expect(named.filter(({ named }) => named !== version)).toEqual([])
+})
+
+test('there is one Prometheus client, the official one under the name of the deprecated one', () => {
+  const clients = paths.filter((path) =>
+    /node_modules\/(prom-client|@prometheus-io\/client)$/.test(path),
+  )
+  expect(clients).toEqual(['node_modules/prom-client'])
+  expect(packages['node_modules/prom-client']?.name).toBe('@prometheus-io/client')
 })

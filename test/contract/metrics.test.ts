@@ -26,7 +26,7 @@ const all = new Map(
     (metric) => [metric.name, metric],
   ),
 )
-/** Metrics that prom-client collects of every Node process. The docs name those that Postern uses. */
+/** Metrics that the Prometheus client collects of every Node process. The docs name those that Postern uses. */
 const isDefault = (name: string) => /^postern_(process|nodejs)_/.test(name)
 const own = [...all.values()].filter(({ name }) => !isDefault(name))
 
