@@ -37,7 +37,7 @@ describe('aliyun', () => {
     await withProvider(given, async (provider, farEnd) => {
       const noticeId = newId()
       await provider.send({ ...message, noticeId }, never)
-      const variables = { code: "5!'()*~ &=", brand: 'Acme' }
+      const variables = { brand: "5!'()*~ &=", name: 'Acme' }
       await provider.send(
         { ...message, noticeId, to: '+85252001234', locale: 'en', variables },
         never,
@@ -56,6 +56,22 @@ describe('aliyun', () => {
         TemplateParam: JSON.stringify(variables),
       })
       expect(farEnd.complaints).toEqual([])
+    })
+  })
+
+  it('sends a code alone to a template without a list of variables', async () => {
+    await withProvider(given, async (provider, farEnd) => {
+      const variables = { code: '7382', minutes: '5', validity: '5 分钟', brand: 'Acme' }
+      await provider.send({ ...message, noticeId: newId(), locale: 'en', variables }, never)
+      expect(farEnd.requests[0]?.query.get('TemplateParam')).toBe('{"code":"7382"}')
+    })
+  })
+
+  it('query of a number that Aliyun would misread → asks nothing, and was never sent', async () => {
+    await withProvider(given, async (provider, farEnd) => {
+      const sent = { noticeId: newId(), to: '+12025550123', sentAt: Date.now() }
+      expect((await provider.query?.(sent, never))?.kind).toBe('unavailable')
+      expect(farEnd.requests).toEqual([])
     })
   })
 

@@ -37,9 +37,11 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
   const call = createAliyunCall(ask, settings, clock)
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
+    const number = vendorNumber(message.to)
+    if (!number) return { kind: 'rejected', detail: 'aliyun: would be read as a number of China' }
     const text = textOf(settings, message)
     if (!text) return noTemplate
-    const query = { PhoneNumbers: vendorNumber(message.to), ...text, OutId: message.noticeId }
+    const query = { PhoneNumbers: number, ...text, OutId: message.noticeId }
     const { result, answer } = await call('SendSms', query, signal)
     if (result) return result
     if (answer?.Code !== 'OK') return resultOfCode(answer?.Code, answer?.Message)
@@ -47,8 +49,8 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
   }
 
   /** Whether the records of one day have the message: undefined if the answers do not show it. `atMs`: Aliyun's time. */
-  async function findIn(day: string, { to, noticeId }: SentMessage, signal: AbortSignal) {
-    const query = { PhoneNumber: vendorNumber(to), SendDate: day, PageSize: String(pageSize) }
+  async function findIn(day: string, number: string, noticeId: string, signal: AbortSignal) {
+    const query = { PhoneNumber: number, SendDate: day, PageSize: String(pageSize) }
     for (let page = 1; page <= maxPages; page += 1) {
       const asked = { ...query, CurrentPage: String(page) }
       const { answer, atMs } = await call('QuerySendDetails', asked, signal)
@@ -66,13 +68,15 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
    * that has not begun at Aliyun has no records, and may be refused.
    */
   async function query(sent: SentMessage, signal: AbortSignal): Promise<SendResult> {
-    const { sentAt } = sent
+    const { sentAt, noticeId } = sent
+    const number = vendorNumber(sent.to)
+    if (!number) return { kind: 'unavailable', detail: 'aliyun: is not given such numbers' }
     const days = new Set([sentAt - maxClockErrorMs, sentAt + maxClockErrorMs].map(beijingDay))
     let today: string | undefined
     let isKnown = true
     for (const day of days) {
       if (today !== undefined && day > today) continue
-      const { isTaken, atMs } = await findIn(day, sent, signal)
+      const { isTaken, atMs } = await findIn(day, number, noticeId, signal)
       if (isTaken) return accepted()
       if (isTaken === undefined) isKnown = false
       if (atMs) today = beijingDay(atMs)
@@ -86,7 +90,16 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
   return providerWith({ send, query })
 }
 
-/** Inside mainland China the eleven digits, elsewhere the country code and the number without `+`. */
-function vendorNumber(to: string): string {
-  return to.replace(/^\+86(?=1\d{10}$)/, '').replace(/^\+/, '')
+/**
+ * The number as Aliyun reads it: the eleven digits in mainland China, country code and number elsewhere.
+ *
+ * Undefined for numbers of North America (+1). They have eleven digits that begin with 1, as mobiles of mainland China
+ * have, and Aliyun reads such digits as a number of mainland China, with `+` and without
+ * (https://help.aliyun.com/zh/sms/developer-reference/api-error-codes, isv.MOBILE_NUMBER_ILLEGAL). The code would reach a
+ * stranger.
+ */
+function vendorNumber(to: string): string | undefined {
+  const mainland = /^\+86(1\d{10})$/.exec(to)?.[1]
+  if (mainland) return mainland
+  return /^\+1\d{10}$/.test(to) ? undefined : to.replace(/^\+/, '')
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { vendorTemplates } from '../vendor-templates.ts'
 
 const template = z.union([
-  /** A text alone: every variable keeps its name. */
+  /** A text alone: a code is sent as `code`, and a notice with its variables under their own names. */
   z.string().min(1),
   z.strictObject({
     id: z.string().min(1),

@@ -22,8 +22,9 @@ export function textOf(
   }
 }
 
+/** Without a list, a code is sent alone: a template for codes refuses every other variable. */
 function paramsOf(params: Readonly<Record<string, string>> | undefined, { variables }: Message) {
-  if (!params) return variables
+  if (!params) return variables.code === undefined ? variables : { code: variables.code }
   const entries = Object.entries(params)
   return Object.fromEntries(entries.map(([theirs, ours]) => [theirs, variables[ours] ?? '']))
 }

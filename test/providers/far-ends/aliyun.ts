@@ -77,13 +77,19 @@ export async function startAliyunFarEnd(key: { id: string; secret: string }) {
       SendStatus: 1,
       ErrCode: '',
     })
-    const taken = { reference, to: to.length === 11 ? `+86${to}` : `+${to}` }
+    const taken = { reference, to: readNumber(to) }
     const BizId = `9^${reference}`
     const made = isPnvs ? { Success: true, Model: { BizId, OutId: reference } } : { BizId }
     return { ...json(200, { Code: 'OK', Message: 'OK', RequestId: 'A-1', ...made }), taken }
   }
 
   return Object.assign(farEnd, { records, clock })
+}
+
+/** Eleven digits that begin with 1 are a number of mainland China, also behind one of these prefixes. */
+function readNumber(text: string): string {
+  const mainland = /^(?:\+86|0086|86|\+)?(1\d{10})$/.exec(text)?.[1]
+  return mainland ? `+86${mainland}` : `+${text}`
 }
 
 function error(status: number, code: string, message: string) {
