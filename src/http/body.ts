@@ -11,86 +11,13 @@ import type { ZodError, ZodType } from 'zod'
 import { missingInWords } from '../base/missing.ts'
 import { type FieldError, Problem } from '../base/problems.ts'
 import { Unavailable } from '../base/unavailable.ts'
+import type { BodyShare } from './body-room.ts'
 import { invalid } from './problem.ts'
 
 const maxBodyBytes = 16_384
 
 /** A request whose body a parser of the host may have read. */
 type ParsedMessage = IncomingMessage & { body?: unknown; rawBody?: unknown }
-
-/** The share of one request in the room for bodies. */
-export type BodyShare = ReturnType<ReturnType<typeof createBodyRoom>['open']>
-
-/**
- * Limits the bytes of bodies that a process keeps at a time, so that slow senders can't fill its memory. Bytes count
- * when they arrive; an announced length takes no room.
- *
- * If the room is full, the body that began to arrive first and is still arriving is given up. Otherwise a stranger with
- * a few hundred slow bodies could keep out all others.
- */
-export function createBodyRoom(maxBytes: number) {
-  let takenBytes = 0
-  let isClosed = false
-  /** Functions that give up a body. One for each body that is still arriving. */
-  const unfinished = new Set<() => void>()
-  /** The same functions for bodies whose first bytes have arrived, the oldest first. */
-  const arriving = new Set<() => void>()
-
-  function makeRoom(bytes: number, forBody: (() => void) | undefined): boolean {
-    for (const giveUp of arriving) {
-      if (takenBytes + bytes <= maxBytes) break
-      if (giveUp !== forBody) giveUp()
-    }
-    return takenBytes + bytes <= maxBytes
-  }
-
-  return {
-    open() {
-      let ownBytes = 0
-      let isGivenUp = false
-      let giveUp: (() => void) | undefined
-
-      function arrived(): void {
-        if (!giveUp) return
-        unfinished.delete(giveUp)
-        arriving.delete(giveUp)
-      }
-      function close(): void {
-        takenBytes -= ownBytes
-        ownBytes = 0
-        arrived()
-      }
-      return {
-        /** False if there is no room for the bytes. */
-        take(bytes: number): boolean {
-          if (isClosed || isGivenUp || !makeRoom(bytes, giveUp)) return false
-          takenBytes += bytes
-          ownBytes += bytes
-          if (giveUp) arriving.add(giveUp)
-          return true
-        },
-        /** `stop` is called when the body is given up: the room closes or is full while the body is still arriving. */
-        onGivenUp(stop: () => void): void {
-          giveUp = () => {
-            isGivenUp = true
-            close()
-            stop()
-          }
-          unfinished.add(giveUp)
-        },
-        /** The body is complete, and keeps its room until `close`. */
-        arrived,
-        /** Called when the body is no longer needed. */
-        close,
-      }
-    },
-    /** Closes the room: bodies that are still arriving are dropped. */
-    close(): void {
-      isClosed = true
-      for (const giveUp of unfinished) giveUp()
-    },
-  }
-}
 
 /** Throws Problem: 400 for no body, bad UTF-8 or bad JSON; 413 above 16 kB; 415 if not plain JSON; 503 without room. */
 export async function readJson(request: ParsedMessage, share: BodyShare): Promise<unknown> {
@@ -127,7 +54,7 @@ const isEncoded = ({
 }: ParsedMessage['headers']) =>
   !['', 'identity'].includes(content) || transfer.toLowerCase() !== 'chunked'
 
-/** The raw body. Throws Problem: 413 above `maxBytes`, 400 if it ends early, 503 without room. */
+/** The raw body. Throws Problem: 413 above `maxBytes`, ClientGone if it ends early, 503 without room. */
 export async function readBytes(
   request: ParsedMessage,
   maxBytes: number,
@@ -138,6 +65,8 @@ export async function readBytes(
   const given = givenBytes(request)
   if (given) return given
   if (request.readableEnded) throw usedUp()
+  // Its events are over, so nothing below would ever end.
+  if (request.destroyed) throw new ClientGone()
   // Most bodies arrive together with their head, and Node reports their end a moment later. They need no listeners, and
   // are never given up. V8 links the tables of a Set that changes with each request: the old ones, with all they refer
   // to, live until the next full collection of garbage.
@@ -186,7 +115,7 @@ export async function readBytes(
     })
     // Also covers a broken connection: without an `error` listener Node only emits `close`.
     request.on('close', () => {
-      if (!isEnded) reject(invalid('', 'the body ended early'))
+      if (!isEnded) reject(new ClientGone())
     })
   })
 }
@@ -208,6 +137,15 @@ const usedUp = () =>
   )
 
 const noBytes = Buffer.alloc(0)
+
+/** The client left before its answer. The request is recorded as 499, and its problem is not sent. */
+export class ClientGone extends Problem {
+  constructor() {
+    super('invalid_request', {
+      errors: [{ path: '', message: 'the client closed the connection' }],
+    })
+  }
+}
 
 /** Unread bytes of the body would be parsed as the next request, so the connection closes. */
 export class NoRoom extends Problem {

@@ -4,16 +4,13 @@ import type { Metrics } from '../base/metrics.ts'
 import { Problem, problems } from '../base/problems.ts'
 import { afterPlugin, whileAnswering } from './plugin-request.ts'
 import { invalid } from './problem.ts'
-import { beginRequest, type EndRequest, knownMethods } from './request-record.ts'
+import { beginRequest, clientClosed, type EndRequest, knownMethods } from './request-record.ts'
 import type { Respond } from './respond.ts'
 
 export interface NamedRouter {
   readonly name: string
   readonly router: RequestHandler
 }
-
-/** The status for a client of a plugin that left before its answer, as in nginx. */
-const clientClosed = 499
 
 /** Paths unknown to the router go on to the next handler. */
 export function createPluginRouter(
@@ -33,6 +30,8 @@ export function createPluginRouter(
       const { headersSent, statusCode } = response
       endRequest(route, request, call, headersSent ? statusCode : clientClosed)
     }
+    // A handler of the host may have waited before.
+    if (response.closed) return end()
     response.once('close', end)
     const isNamed = response.hasHeader(requestIdHeader)
     if (!isNamed) response.setHeader(requestIdHeader, call.requestId)

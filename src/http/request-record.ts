@@ -24,6 +24,9 @@ export interface Call {
   isOver?: true
 }
 
+/** The status in the record if the client left before its answer, as in nginx. */
+export const clientClosed = 499
+
 export const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 export function beginRequest({ headers }: Request): Call {
@@ -39,13 +42,15 @@ export function createEndRequest({ metrics, log }: { metrics: Metrics; log: Log 
   /** `route` is the path of the contract, never the path of the request. */
   return function endRequest(route: string, request: Request, call: Call, status: number): void {
     const { startMs, requestId, facts, span, failure } = call
-    call.isOver = true
     if (failure !== undefined && status >= 500) {
       if (isByLoad(failure)) {
         facts.reason = 'load'
         metrics.shed.inc({ route })
       } else inSpan(span, () => log.requestFailed(requestId, failure))
     }
+    // A plugin can fail after its client has left and the request was recorded.
+    if (call.isOver) return
+    call.isOver = true
     const durationMs = performance.now() - startMs
     const method = knownMethods.has(request.method) ? request.method : 'other'
     metrics.requests.inc({ route, method, status: String(status) })

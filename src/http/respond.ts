@@ -6,9 +6,15 @@ import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import type { Refused } from '../rules/refused.ts'
-import { NoRoom } from './body.ts'
+import { ClientGone, NoRoom } from './body.ts'
 import { type Answer, problemAnswer, problemOf } from './problem.ts'
-import { beginRequest, type Call, createEndRequest, refusalFacts } from './request-record.ts'
+import {
+  beginRequest,
+  type Call,
+  clientClosed,
+  createEndRequest,
+  refusalFacts,
+} from './request-record.ts'
 import type { UnderWay } from './under-way.ts'
 
 /**
@@ -51,22 +57,29 @@ export function createRespond(deps: {
     const { requestId, facts } = call
     let outcome: Answer | Problem
     const isTaken = underWay.begin()
+    let isGone = false
     try {
       const made = isTaken ? await work(call) : unavailable()
       outcome = 'outcome' in made ? problemOf(made) : made
     } catch (error) {
       outcome = asProblem(error, requestId)
+      isGone = error instanceof ClientGone
       if (!(error instanceof Problem) || error instanceof NoRoom) call.failure = error
     }
     if (outcome instanceof Problem) {
       Object.assign(facts, refusalFacts(outcome.code, outcome.members))
       outcome = problemAnswer(outcome, request.headers['accept-language'])
     }
+    if (isGone) return end(clientClosed)
     if (facts.app === undefined) await underWay.giveWay()
     else if (outcome.status >= 400) await nextTurn()
     write(response, outcome, requestId, underWay.isClosing())
-    if (isTaken) underWay.end()
-    endRequest(route, request, call, outcome.status)
+    end(outcome.status)
+
+    function end(status: number): void {
+      if (isTaken) underWay.end()
+      endRequest(route, request, call, status)
+    }
   }
 }
 

@@ -29,7 +29,8 @@ import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
 import { inSpan } from '../base/traces.ts'
 import type { Caller } from '../rules/caller.ts'
-import { type BodyShare, checked, givenJson, readBytes, readJson } from './body.ts'
+import { ClientGone, checked, givenJson, readBytes, readJson } from './body.ts'
+import type { BodyShare } from './body-room.ts'
 import { createBrowserScript } from './browser-script.ts'
 import { createCors, isPreflight } from './cors.ts'
 import { isLocalCaller, notLocal } from './local-caller.ts'
@@ -133,6 +134,7 @@ export function createRouter(deps: {
         note: (more: Facts) => Object.assign(facts, more),
         ...(await inputOf(route, key, request, share)),
       }
+      if (request.socket.destroyed) throw new ClientGone()
       return await inSpan(call.span, () => route.run(input))
     } finally {
       share.close()

@@ -4,7 +4,7 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import { orLate } from '../base/deadline.ts'
-import { createBodyRoom } from './body.ts'
+import { createBodyRoom } from './body-room.ts'
 
 /** The longest wait for bodies at the end. Work with a complete body ends much earlier. */
 const lastBodiesMs = 5_000

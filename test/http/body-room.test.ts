@@ -10,7 +10,8 @@ import { expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
-import { createBodyRoom, readBytes } from '../../src/http/body.ts'
+import { readBytes } from '../../src/http/body.ts'
+import { createBodyRoom } from '../../src/http/body-room.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
@@ -29,7 +30,10 @@ function heldBytes(): number {
 }
 
 /** An API with one route under a key and one without, which both read a body. */
-async function startDoor(underWay = createUnderWay({ maxBodyBytes })): Promise<number> {
+async function startDoor(
+  underWay = createUnderWay({ maxBodyBytes }),
+  { untilKeyIsFound = async () => {}, metrics = createMetrics({ process: 'api' }) } = {},
+): Promise<number> {
   const common = { method: 'post', summary: 'A test.', answers: {}, problems: [] } as const
   const router = createRouter({
     routes: [
@@ -50,9 +54,12 @@ async function startDoor(underWay = createUnderWay({ maxBodyBytes })): Promise<n
         run: async () => ({ status: 204 }),
       }),
     ],
-    findKey: async () => ({ id: 'k', app: 'default', kind: 'secret', origins: [] }),
+    async findKey() {
+      await untilKeyIsFound()
+      return { id: 'k', app: 'default', kind: 'secret', origins: [] }
+    },
     isListedOrigin: async () => false,
-    metrics: createMetrics({ process: 'api' }),
+    metrics,
     log: createLog({ level: 'silent', process: 'test' }),
     underWay,
   })
@@ -220,3 +227,38 @@ test('the door closes: uploads that never end are given up with 503, and then it
     expect(received().toLowerCase()).toContain('connection: close')
   }
 })
+
+test.each([
+  ['nothing of the body has arrived', ''],
+  ['half the body has arrived', body.slice(0, 4_500)],
+  ['the whole body has arrived', body],
+])(
+  '%s when the client leaves, before its key is found → the request ends as 499 and its room is free',
+  async (_, sent) => {
+    const metrics = createMetrics({ process: 'api' })
+    const underWay = createUnderWay({ maxBodyBytes })
+    const keyIsFound = Promise.withResolvers<void>()
+    const looksUp = vi.fn(() => keyIsFound.promise)
+    const port = await startDoor(underWay, { untilKeyIsFound: looksUp, metrics })
+    const closed = vi.fn()
+    for (let count = 0; count < 5; count++) {
+      const { socket } = await send(port, head('/keyed') + sent)
+      await eventually(() => looksUp.mock.calls.length === count + 1)
+      socket.on('close', closed)
+      socket.destroy()
+    }
+    await eventually(() => closed.mock.calls.length === 5)
+    // The server sees the end in a later turn.
+    await eventually(async () => {
+      const { socket, received } = await send(port, 'GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n')
+      await eventually(() => received() !== '')
+      socket.destroy()
+    })
+    keyIsFound.resolve()
+    await eventually(async () =>
+      expect((await metrics.registry.metrics()).match(/status="499"[^}]*} (\d+)/)?.[1]).toBe('5'),
+    )
+    expect(await statusOf(port, '/keyed')).toMatch(/^HTTP\/1.1 204/)
+    await underWay.close()
+  },
+)

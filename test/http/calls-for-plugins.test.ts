@@ -1,11 +1,15 @@
 /** The calls in process for routers of plugins: keys, codes made by the caller, reads, ends of codes. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import { Agent, type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import express from 'express'
 import { describe, expect, test } from 'vitest'
 import { createKeyStore } from '../../src/access/key-store.ts'
 import { canonicalRecord } from '../../src/base/canonical.ts'
+import { createCalls } from '../../src/http/in-process.ts'
+import { createUnderWay } from '../../src/http/under-way.ts'
 import { createPostern, type PosternCalls } from '../../src/main/create-postern.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { testDatabase } from '../tools/database.ts'
@@ -382,6 +386,38 @@ describe('readBody', () => {
     const keeping = await served(postern, express.raw({ type: () => true }))
     expect(await post('x', keeping)).toEqual([200, '78'])
   })
+
+  test.each([
+    ['with their heads', undefined],
+    ['in two pieces', 500],
+  ])(
+    'bodies %s, one after the other, of three times the bytes of the room → none gets 503',
+    async (_, firstBytes) => {
+      const calls = createCalls({ underWay: createUnderWay({ maxBodyBytes: 10_000 }) } as never)
+      const app = express().post('/', async (request, response) => {
+        const bytes = await calls.readBody(request, 1_000)
+        response.send(String(bytes.length))
+      })
+      const url = await served({ router: app })
+      const body = Buffer.alloc(1_000, 'x')
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+      releaseLater(() => agent.destroy())
+      for (let count = 0; count < 30; count++) {
+        const headers = { 'content-length': body.length }
+        const sending = request(url, { method: 'POST', agent, headers })
+        const answered = once(sending, 'response')
+        if (firstBytes) {
+          sending.write(body.subarray(0, firstBytes))
+          await once(sending, 'socket')
+          // The first piece is on its way before the second is written.
+          await new Promise((resolve) => setImmediate(resolve))
+        }
+        sending.end(body.subarray(firstBytes ?? 0))
+        const [answer] = (await answered) as [IncomingMessage]
+        expect([answer.statusCode, await text(answer)]).toEqual([200, '1000'])
+      }
+    },
+  )
 })
 
 /** The address of an app with this Postern, after a body parser if one is given. */

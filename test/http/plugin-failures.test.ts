@@ -1,12 +1,13 @@
 /** A call of a plugin fails: the 503 of the plugin is counted and logged by the cause of the failure. */
 import { createServer } from 'node:http'
+import { connect } from 'node:net'
 import express, { type Response } from 'express'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { Log } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { Problem } from '../../src/base/problems.ts'
 import { Overloaded, Unavailable } from '../../src/base/unavailable.ts'
-import { createCalls } from '../../src/http/in-process.ts'
+import { createCalls, type PosternCalls } from '../../src/http/in-process.ts'
 import { createPluginRouter } from '../../src/http/plugin-router.ts'
 import { createEndRequest } from '../../src/http/request-record.ts'
 import { createRespond } from '../../src/http/respond.ts'
@@ -65,3 +66,63 @@ test.each([
   const reasons = [shed === 1 ? 'load' : undefined]
   expect(await recordOf(error, answer)).toEqual({ status, shed, failed, reasons })
 })
+
+const parsers: [string, (calls: PosternCalls) => express.RequestHandler][] = [
+  ['express.urlencoded', () => express.urlencoded({ extended: false })],
+  ['express.json', () => express.json({ type: () => true })],
+  [
+    'readBody',
+    (calls) => async (request, _, next) => {
+      await calls.readBody(request, 100)
+      next()
+    },
+  ],
+]
+test.each(
+  parsers.flatMap(([name, parser]) =>
+    ['before the plugin', 'in the plugin'].map((place) => [place, name, parser] as const),
+  ),
+)(
+  'the client leaves while a step %s waits, then %s reads its body → one record, 499, and no fault',
+  async (place, _, parser) => {
+    const metrics = createMetrics({ process: 'api' })
+    const failed: unknown[] = []
+    const statuses: unknown[] = []
+    const log = {
+      requestFailed: (_: string, cause: unknown) => failed.push(cause),
+      requestFinished: ({ status }: { status: number }) => statuses.push(status),
+    } as unknown as Log
+    const deps = { metrics, log, underWay: createUnderWay() }
+    const calls = createCalls(deps as never)
+    const waits = Promise.withResolvers<void>()
+    const begun = vi.fn()
+    const wait: express.RequestHandler = async (request, _, next) => {
+      request.socket.once('close', () => setImmediate(() => waits.resolve()))
+      begun()
+      await waits.promise
+      next()
+    }
+    const answers = { respond: createRespond(deps), endRequest: createEndRequest(deps), metrics }
+    const read = express
+      .Router()
+      .use(place === 'in the plugin' ? wait : (_, __, next) => next())
+      .use(parser(calls))
+      .use((_, response) => void response.end())
+    const app = express()
+    if (place === 'before the plugin') app.use(wait)
+    const url = await listen(
+      createServer(app.use(createPluginRouter({ name: 'acme', router: read }, answers))),
+    )
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    socket.write(
+      'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n',
+    )
+    socket.write('Content-Length: 9\r\n\r\na=')
+    await eventually(() => expect(begun).toHaveBeenCalled())
+    socket.destroy()
+    await eventually(() => expect(statuses).toHaveLength(1))
+    // Two turns later nothing more has come.
+    for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect([statuses, failed]).toEqual([[499], []])
+  },
+)
