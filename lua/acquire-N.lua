@@ -1,10 +1,10 @@
 -- Decides checks of one policy, one after the other. Each check takes from all parts or from none. A refusal writes
 -- only the lock of a full lockout.
 --
--- KEYS     per check: the value of every part of the policy, then the memory of its request if it has an id
+-- KEYS     per check: the value of every part of the policy, then the memory of its request
 -- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/format.ts
--- ARGV[2]  ms for which requests are remembered; 0: the checks have no ids
--- ARGV[3]  the ids of the calls, 8 bytes each, if the checks have ids
+-- ARGV[2]  ms for which requests are remembered
+-- ARGV[3]  the ids of the calls, 8 bytes each. An id that ends with !: the memory is of this call, or of an earlier one
 -- ARGV[4]  for tests: now, in ms
 -- returns  now; nothing else if now is outside of the known period of a calendar. Then per check:
 --          admitted: the value of every part; a 0 before it: its rule is full but lets the check pass
@@ -71,16 +71,19 @@ end
 
 local KEYS, reply, parts, values, news, times, ends = KEYS, { now }, #plan, {}, {}, {}, {} -- the last four have one entry per part
 local full = {} -- by rule: the last check in which the rule was full but let the check pass
-local width = memoryMs > 0 and parts + 1 or parts
+local width = parts + 1
+local begun, zeros = {}, string.rep('\0', 2 * size) -- per part: the head of the value with a lock that began now, and the head before
 for check = 0, #KEYS / width - 1 do
   local key = check * width
-  local requestKey = memoryMs > 0 and KEYS[key + width]
-  local isKnown = requestKey and call('GET', requestKey)
+  local requestKey, callId = KEYS[key + width], sub(ARGV[3], 8 * check + 1, 8 * check + 8)
+  local memory = call('GET', requestKey)
+  if memory and sub(callId, 8) == '!' and sub(memory, -8) ~= callId then memory = false end
+  local isKnown = memory and sub(memory, 1, 6) ~= sub(zeros, 1, 6)
   local held, challenged, began = 0, 0, 0
   for p = 1, parts do
     local part, hold = plan[p], 0
     local value, trusted, at, made, kept = read(part, KEYS[key + p])
-    values[p] = value
+    values[p], begun[p] = value, zeros
     if not value then
       held = -1
       break
@@ -89,6 +92,7 @@ for check = 0, #KEYS / width - 1 do
     end
     if hold > 0 then
       if news[p] then
+        begun[p] = sub(news[p], 1, size) .. sub(value, 1, size)
         values[p], began = news[p], part.mode == 'observe' and began or max(began, hold)
         set(KEYS[key + p], news[p], ends[p])
       end
@@ -98,7 +102,7 @@ for check = 0, #KEYS / width - 1 do
     end
   end
   held = held == 0 and challenged or held
-  local taken = requestKey and not isKnown and pack(timed, now, clock[2] % 1000)
+  local taken = not isKnown and pack(timed, now, clock[2] % 1000)
   for p = 1, held == 0 and parts or 0 do
     local part = plan[p]
     if full[part.rule] == check then
@@ -110,13 +114,15 @@ for check = 0, #KEYS / width - 1 do
     reply[#reply + 1] = values[p]
     taken = taken and taken .. pack(timed, times[p], part.permits)
   end
-  local callId = requestKey and sub(ARGV[3], 8 * check + 1, 8 * check + 8)
   if held ~= 0 then
     if began > 0 then reply[#reply + 1] = -began end
     reply[#reply + 1] = held
-  elseif taken then
+  end
+  if began > 0 and held > 0 then
+    set(requestKey, sub(zeros, 1, size) .. table.concat(begun, '', 1, parts) .. callId, now + memoryMs)
+  elseif taken and held == 0 then
     set(requestKey, taken .. callId, now + memoryMs)
-  elseif isKnown and #isKnown < size * (parts + 1) + 800 then
+  elseif memory and held >= 0 and #memory < size * (2 * parts + 1) + 800 then
     call('APPEND', requestKey, callId)
   end
 end

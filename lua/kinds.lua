@@ -77,18 +77,31 @@ local function lockMs(part, locks)
   return min(floor(part.lockMs * part.growth ^ (locks - 1)), part.maxLockMs)
 end
 
--- Like sliding, but the first try above the limit begins a lock and clears the counted tries.
+-- The value without the tries from before the end of its last lock, which no longer count; then the newest use, the uses
+-- up to it and the number of stored ones.
+local function sinceLock(part, value, endsAt, at, made, kept)
+  if at < endsAt then return sub(value, 1, part.first - 1) .. pack(count, 0), 0, 0, 0 end
+  local place, before = part.first, (made - kept) % wrap
+  while kept > 0 and unpack(time, value, place) < endsAt do
+    place, before = place + size, unpack(count, value, place + 6)
+  end
+  return sub(value, 1, part.first - 1) .. sub(value, place, -5) .. pack(count, before), at, made, (made - before) % wrap
+end
+
+-- Like sliding, but the first try above the limit begins a lock. The counted tries stay in the value until the lock ends,
+-- so that release-N.lua can undo a lock.
 function kinds.lockout(part, value, at, made, kept, now)
   local endsAt, locks = unpack(timed, value)
   if endsAt > now and endsAt <= now + part.trustMs + part.maxLockMs then
     return holdOf(endsAt - now, part.windows[1])
-  elseif endsAt > now or part.growth == 1 or now - endsAt >= lockMs(part, locks) then
-    endsAt, locks = 0, 0
   end
-  local hold, tries, newAt, expiresAt = kinds.sliding(part, value, at, made, kept, now)
+  if endsAt > 0 then value, at, made, kept = sinceLock(part, value, endsAt, at, made, kept) end
+  if endsAt > now or part.growth == 1 or now - endsAt >= lockMs(part, locks) then endsAt, locks = 0, 0 end
+  local hold, _, newAt, expiresAt = kinds.sliding(part, value, at, made, kept, now)
+  local tries = sub(value, part.first)
   if hold == 0 then
-    return 0, pack(timed, endsAt, locks) .. sub(tries, part.first), newAt, max(expiresAt, endsAt + lockMs(part, locks))
+    return 0, pack(timed, endsAt, locks) .. tries, newAt, max(expiresAt, endsAt + lockMs(part, locks))
   end
   local ms = lockMs(part, locks + 1)
-  return holdOf(ms, part.windows[1]), pack(last, now + ms, locks + 1, 0), now, now + 2 * ms
+  return holdOf(ms, part.windows[1]), pack(timed, now + ms, locks + 1) .. tries, now, max(now + 2 * ms, at + part.longestMs)
 end

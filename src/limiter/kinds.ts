@@ -119,21 +119,34 @@ function lockMsLeft(part: Part, [endsAt = 0]: Uses, now: number): number {
   return endsAt > now && endsAt <= now + part.trustMs + maxLockMs ? endsAt - now : 0
 }
 
-/** Like `sliding`, but the first try above the limit begins a lock and clears the counted tries. */
-function lockout(part: Part, uses: Uses, permits: number, now: number): Look {
+/** The value without the tries from before the end of its last lock, which no longer count. */
+function sinceLock(part: Part, uses: Uses): Uses {
+  const [endsAt = 0, locks = 0] = uses
+  let place = part.first
+  while (place <= newestPlace(uses) && timeAt(uses, place) < endsAt) place += 2
+  return place === part.first ? uses : [endsAt, locks].concat(uses.slice(place))
+}
+
+/**
+ * Like `sliding`, but the first try above the limit begins a lock. The counted tries stay in the value until the lock
+ * ends, so that in Redis a lock can be undone.
+ */
+function lockout(part: Part, all: Uses, permits: number, now: number): Look {
   const lock = part.rule.own as Lock
   const [window] = part.windows
-  let [endsAt = 0, locks = 0] = uses
-  const lockedMs = lockMsLeft(part, uses, now)
+  let [endsAt = 0, locks = 0] = all
+  const lockedMs = lockMsLeft(part, all, now)
   if (lockedMs > 0) return { hold: holdOf(lockedMs, window), uses: undefined, at: now }
+  const uses = sinceLock(part, all)
   if (endsAt > now || lock.growth === 1 || now - endsAt >= lockMs(lock, locks)) {
     endsAt = 0
     locks = 0
   }
   const { hold, at } = sliding(part, uses, permits, now)
-  if (!hold) return { hold, uses: [endsAt, locks].concat(uses.slice(part.first)), at }
+  const tries = uses.slice(part.first)
+  if (!hold) return { hold, uses: [endsAt, locks].concat(tries), at }
   const ms = lockMs(lock, locks + 1)
-  return { hold: holdOf(ms, window), uses: [now + ms, locks + 1, 0], at: now }
+  return { hold: holdOf(ms, window), uses: [now + ms, locks + 1].concat(tries), at: now }
 }
 
 /** The number of uses in a window. */
@@ -192,11 +205,17 @@ const kinds: Readonly<Record<Kind, KindRules>> = {
   lockout: {
     decide: lockout,
     ask: (part, uses, permits, now) =>
-      (lockMsLeft(part, uses, now) > 0 ? lockout : sliding)(part, uses, permits, now),
+      lockMsLeft(part, uses, now) > 0
+        ? lockout(part, uses, permits, now)
+        : sliding(part, sinceLock(part, uses), permits, now),
     usedIn: (part, window, uses, now) =>
-      lockMsLeft(part, uses, now) > 0 ? window.limit : usedInWindow(part, window, uses, now),
+      lockMsLeft(part, uses, now) > 0
+        ? window.limit
+        : usedInWindow(part, window, sinceLock(part, uses), now),
     freeAt: (part, window, uses, now) =>
-      Math.max(now + lockMsLeft(part, uses, now), freeInWindow(part, window, uses, now)),
+      lockMsLeft(part, uses, now) > 0
+        ? now + lockMsLeft(part, uses, now)
+        : freeInWindow(part, window, sinceLock(part, uses), now),
     beginsLocks: true,
     lockedForMs: lockMsLeft,
   },

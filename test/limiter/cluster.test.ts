@@ -111,7 +111,7 @@ describe('in a real cluster of three nodes (trap 19)', () => {
       const fields = { ip: `10.4.4.${person}`, to: `broken${person}`, text: 'x' }
       const before = new Set(await keysNow())
       await limiter.acquire('captcha', fields)
-      const mine = (await keysNow()).filter((key) => !before.has(key))
+      const mine = (await keysNow()).filter((key) => !before.has(key) && !key.includes('call:'))
       const lives = await Promise.all(mine.map((key) => redis.pttl(key)))
       // The shortest window is checked last. Its value becomes one that no script can read.
       const last = mine[lives.indexOf(Math.min(...lives))] as string

@@ -17,6 +17,7 @@ const u = { u: 'somebody' }
 describe('traps: Redis away', () => {
   const policies = {
     p: [{ name: 'r', key: '{u}', sliding: '3 per 1h' }],
+    login: [{ name: 'tries', key: '{u}', lockout: { limit: 3, window: '5m', lock: '15m' } }],
     one: [{ name: 'r0', key: '{u}', sliding: '10 per 1h' }],
     many: Array.from({ length: 120 }, (_, at) => {
       return { name: `r${at}`, key: '{u}', sliding: '10 per 1h' }
@@ -75,6 +76,69 @@ describe('traps: Redis away', () => {
     expect(answers.every(({ status }) => status === 'rejected')).toBe(true)
     server.thaw()
     await eventually(async () => (await limiter.peek('p', u))[0]?.used === 0)
+  })
+
+  test('calls without an id while Redis stands still: as many as begin a lock change nothing, and a wrong guess from before still counts', async () => {
+    const server = await ownRedis()
+    const limiter = await limiterTo(server.url)
+    await limiter.acquire('login', u)
+    server.freeze()
+    const answers = await Promise.allSettled([
+      ...Array.from({ length: 5 }, () => limiter.acquire('login', u)),
+      limiter.acquire('login', u, { requestId: 'with an id' }),
+      limiter.acquireWithin('p', u, 10),
+    ])
+    expect(answers.map(({ status }) => status)).toEqual(Array(7).fill('rejected'))
+    server.thaw()
+    await eventually(async () => {
+      expect(await limiter.peek('login', u)).toMatchObject([{ used: 1, nextInMs: 0 }])
+      expect(await limiter.peek('p', u)).toMatchObject([{ used: 0 }])
+    })
+    expect(await limiter.acquire('login', u)).toMatchObject({ remaining: [{ left: 1 }] })
+  })
+
+  test('answers to calls without an id are lost: their uses and their lock are undone', async () => {
+    const { proxy, limiter, direct } = await limitersOfOneServer({ maxRetriesPerRequest: 0 }, 600)
+    for (let tries = 0; tries < 2; tries++) await limiter.acquire('login', u)
+    proxy.dropAnswers()
+    const lost = await Promise.allSettled(
+      Array.from({ length: 4 }, () => limiter.acquire('login', u)),
+    )
+    expect(lost.every(({ status }) => status === 'rejected')).toBe(true)
+    expect(await direct.peek('login', u)).toMatchObject([{ lockedForMs: expect.any(Number) }])
+    proxy.forward()
+    proxy.reset()
+    await eventually(async () => {
+      expect(await direct.peek('login', u)).toMatchObject([{ used: 2, nextInMs: 0 }])
+    })
+    await eventually(() => limiter.acquire('login', u))
+    expect(await direct.acquire('login', u)).toMatchObject({ admitted: false, newLock: {} })
+  })
+
+  test('a lock whose answer was lost stays if a repeat of the call was told of it', async () => {
+    const { proxy, limiter, direct } = await limitersOfOneServer({ maxRetriesPerRequest: 0 }, 600)
+    for (let tries = 0; tries < 3; tries++) await limiter.acquire('login', u)
+    proxy.dropAnswers()
+    await expect(limiter.acquire('login', u, { requestId: 'again' })).rejects.toThrow()
+    expect(await direct.acquire('login', u, { requestId: 'again' })).toMatchObject({
+      admitted: false,
+    })
+    expect(await direct.release('login', u, 'again')).toBe(false)
+    proxy.forward()
+    proxy.reset()
+    await sleep(2_800)
+    expect(await direct.peek('login', u)).toMatchObject([{ lockedForMs: expect.any(Number) }])
+  })
+
+  test('the connection sends a call without an id again by itself: taken once', async () => {
+    const { proxy, limiter, direct } = await limitersOfOneServer({}, 30_000)
+    proxy.dropAnswers()
+    const asked = limiter.acquire('p', u)
+    await eventually(async () => (await direct.peek('p', u))[0]?.used === 1)
+    proxy.forward()
+    proxy.reset()
+    expect(await asked).toMatchObject({ admitted: true, remaining: [{ left: 2 }] })
+    expect(await direct.peek('p', u)).toMatchObject([{ used: 1 }])
   })
 
   test('trap 11: the reply is lost and the caller asks again with the same request id: the first answer, taken once', async () => {

@@ -17,10 +17,10 @@ describe('what the limiter keeps in Redis', () => {
     expect(new Set(keys).size).toBe(names.length)
 
     const many = names.slice(0, 300).map((name) => sliding(name, '1 per 1h'))
-    const { limiter, client } = await realLimiter({ p: many, q: many })
+    const { limiter, client, prefix } = await realLimiter({ p: many, q: many })
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
     expect(await limiter.acquire('q', u)).toMatchObject({ admitted: true })
-    expect(await client.dbsize()).toBe(600)
+    expect(await client.keys(`${prefix}{*`)).toHaveLength(600)
   })
 
   test('a connection with auto-pipelining serves as well, also when Redis has lost the scripts', async () => {
@@ -45,7 +45,7 @@ describe('what the limiter keeps in Redis', () => {
     }
     const { limiter, client, redis, prefix } = await realLimiter(policies)
     await limiter.acquire('p', { u: 'n0' })
-    const [key = ''] = await client.keys(`${prefix}*`)
+    const [key = ''] = await client.keys(`${prefix}{*`)
     await client.set(key, 'a text')
     const subjects = Array.from(
       { length: 100 },
@@ -86,7 +86,7 @@ describe('what the limiter keeps in Redis', () => {
       p: [{ name: 'a', key: '{u}', lockout }],
     })
     await limiter.acquire('p', u)
-    const [key = ''] = await client.keys(`${prefix}*`)
+    const [key = ''] = await client.keys(`${prefix}{*`)
     await client.set(key, 'four')
     await expect(limiter.peek('p', u)).rejects.toMatchObject({ name: 'LimiterUnavailable' })
   })

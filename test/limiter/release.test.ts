@@ -5,7 +5,7 @@ import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
-import { bothEngines } from './both-engines.ts'
+import { bothEngines, realLimiter } from './both-engines.ts'
 import { virtualTime } from './virtual-time.ts'
 
 const u = { u: 'a' }
@@ -164,4 +164,19 @@ test('release: when Redis gives no answer it throws, and gives back as soon as R
   await expect(limiter.release('p', u, 'r')).rejects.toMatchObject({ name: 'LimiterUnavailable' })
   proxy.forward()
   await eventually(async () => expect(await limiter.peek('p', u)).toMatchObject([{ used: 0 }]))
+})
+
+test('calls without a request id leave the counts, and one key that they share, also if one began a lock', async () => {
+  const { limiter, client } = await realLimiter({
+    p: [
+      { name: 'tries', key: '{u}', lockout: { limit: 3, window: '5m', lock: '15m' } },
+      { name: 'all', key: 'all', sliding: '10 per 1h' },
+    ],
+  })
+  for (let calls = 0; calls < 3; calls++) await limiter.acquire('p', u)
+  expect(await client.dbsize()).toBe(3)
+  expect(await limiter.acquire('p', u)).toMatchObject({ newLock: { rule: 'tries' } })
+  expect(await client.dbsize()).toBe(3)
+  await Promise.all(['b', 'c', 'd', 'e'].map((other) => limiter.acquire('p', { u: other })))
+  expect(await client.dbsize()).toBe(10)
 })

@@ -43,7 +43,7 @@ describe('S1: one per 60 s, five per hour and ten per 24 h, all at once, per add
       ],
       nextInMs: 60_000,
     })
-    const keys = await client.keys(`${prefix}*`)
+    const keys = await client.keys(`${prefix}{*`)
     expect(keys).toHaveLength(1)
     const ttl = await client.pttl(keys[0] as string)
     expect(ttl).toBeGreaterThan(86_395_000)

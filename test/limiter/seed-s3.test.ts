@@ -81,7 +81,7 @@ describe('S3: three ways a quota comes back, several limits on one action', () =
       if (answer.admitted) admitted += 1_000
     }
     expect(admitted).toBe(100_000)
-    const keys = await client.keys(`${prefix}*`)
+    const keys = await client.keys(`${prefix}{*`)
     expect(keys).toHaveLength(1)
     expect(await client.strlen(keys[0] as string)).toBeLessThanOrEqual(4 + 10 * 130)
   })

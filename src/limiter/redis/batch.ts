@@ -29,9 +29,7 @@ export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot:
   let batches = new Map<string, Waiting[]>()
 
   /** Checks with the same name can share a call. */
-  function nameOf({ check, requestKey, place }: Slot): string {
-    return check.group + (requestKey === undefined ? '' : ' id') + place
-  }
+  const nameOf = ({ check, place }: Slot): string => check.group + place
 
   function askInBatch(slot: Slot): Promise<Answer> {
     return new Promise((resolve, reject) => {
@@ -53,15 +51,15 @@ export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot:
   async function send(batch: readonly Waiting[], round = 1): Promise<void> {
     const [first] = batch
     if (!first) return
-    const memoryMs = first.slot.requestKey === undefined ? 0 : rememberRequestsMs
     const keys: string[] = []
-    for (const { slot } of batch) {
-      keys.push(...slot.keys)
-      if (slot.requestKey !== undefined) keys.push(slot.requestKey)
-    }
+    for (const { slot } of batch) keys.push(...slot.keys, slot.requestKey ?? '')
     try {
       const callIds = batch.map(({ slot }) => slot.callId).join('')
-      const reply = await run(scripts.acquire, keys, [planOf(first.slot.check), memoryMs, callIds])
+      const reply = await run(scripts.acquire, keys, [
+        planOf(first.slot.check),
+        rememberRequestsMs,
+        callIds,
+      ])
       const [now, ...answers] = reply as [number, ...(number | Buffer)[]]
       if (typeof now !== 'number') throw new LimiterUnavailable(notNumbers)
       if (answers.length > 0) return settle(batch, now, answers)

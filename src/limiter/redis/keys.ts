@@ -20,7 +20,10 @@ export interface Slot {
   /** The keys of the values, in the order of the parts. */
   readonly keys: readonly string[]
   readonly requestKey: string | undefined
-  /** An id that separates calls with the same request id. It begins with `markOf` of a part with a client. */
+  /**
+   * An id that separates calls with the same request key. It begins with `markOf` of a part with a client. It ends with `!`
+   * if calls without a request id share the key one after the other.
+   */
   readonly callId: string
   /** In a cluster: the hash tag of the keys, and the positions of the parts. */
   readonly place: string
@@ -36,6 +39,7 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
   const hashOf = createKeyedHash(isBytes ? subjectKey : subjectKey.export())
   const tagStart = keyPrefix.length + 1
   const tagEnd = tagStart + tagLength
+  const processId = randomUUID()
 
   /** The key of a subject's value. */
   function valueKey(subject: string): string {
@@ -45,15 +49,26 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
 
   /**
    * `names` are the keys of the whole check, without clients. The same request id with other names is another request. A
-   * repeat in another process is the same request.
+   * repeat in another process is the same request. `number`: the call has a number in place of a request id.
    */
-  function slotOf(check: Check, keys: string[], names: readonly string[], place = ''): Slot {
+  function slotOf(
+    check: Check,
+    keys: string[],
+    names: readonly string[],
+    number: number | undefined,
+    place = '',
+  ): Slot {
     const { policy, requestId, asks } = check
-    if (requestId === undefined) return { check, keys, requestKey: undefined, callId: '', place }
+    if (requestId === undefined && number === undefined)
+      return { check, keys, requestKey: undefined, callId: '', place }
     const mark = asks.map(({ part }) => markOf(part)).find(Boolean) ?? ''
     const callId = (mark + randomUUID()).slice(0, 8)
-    const request = hashOf(canonical([policy.name, requestId, ...names]))
     const tag = keys[0]?.slice(0, tagEnd + 1) ?? ''
+    if (requestId === undefined) {
+      const requestKey = `${isCluster ? tag : keyPrefix}call:${processId}:${number}`
+      return { check, keys, requestKey, callId: `${callId.slice(0, -1)}!`, place }
+    }
+    const request = hashOf(canonical([policy.name, requestId, ...names]))
     return { check, keys, requestKey: `${tag}req${request.slice(0, hashLength)}`, callId, place }
   }
 
@@ -64,19 +79,19 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
     /**
      * The slots of a check in the order of their calls: in a cluster one or more, otherwise one; none without parts.
      */
-    slotsOf(check: Check): Slot[] {
+    slotsOf(check: Check, number?: number): Slot[] {
       const { asks } = check
       if (asks.length === 0) return []
       const names = asks.map(({ part, subject }) => valueKey(subject) + part.suffix)
       const keys = names.map((name, at) => name + asks[at]?.part.client)
-      if (!isCluster) return [slotOf(check, keys, names)]
+      if (!isCluster) return [slotOf(check, keys, names, number)]
       const tags = keys.map((key) => key.slice(tagStart, tagEnd))
       return [...new Set(tags)]
         .map((tag) => {
           const isHere = (_: unknown, at: number) => tags[at] === tag
           const own = { ...check, asks: asks.filter(isHere) }
           const place = ` ${tag} ${own.asks.map(({ part }) => part.index)}`
-          return slotOf(own, keys.filter(isHere), names, place)
+          return slotOf(own, keys.filter(isHere), names, number, place)
         })
         .sort((a, b) => locks(a.check) - locks(b.check) || width(b.check) - width(a.check))
     },

@@ -1,5 +1,4 @@
 /** The store in Redis. One script call decides by the clock of Redis, for any number of processes. */
-import { randomUUID } from 'node:crypto'
 import { createBatcher } from '../../base/batcher.ts'
 import { createUntilAnswered } from '../../base/until-answered.ts'
 import { InvalidOption } from '../errors.ts'
@@ -70,6 +69,8 @@ export function createRedisStore(options: RedisStoreOptions): Store {
     maxSubjects: 20_000,
     now,
   })
+  const freeNumbers: number[] = []
+  let lastNumber = 0
   const calls: SlotCalls = {
     acquire: createBatch(run, rememberRequestsMs, giveUp),
     peek: peekSlot,
@@ -91,10 +92,11 @@ export function createRedisStore(options: RedisStoreOptions): Store {
     return giveBack(slot, ofAll, slot.callId)
   }
 
-  /** Calls `takeBack` when Redis answers again. */
+  /** Calls `takeBack` when Redis answers again. A call without an answer changes nothing. */
   function giveUp(slot: Slot): void {
-    const { requestKey, callId } = slot
-    if (requestKey !== undefined) unanswered.add(requestKey + callId, () => takeBack(slot))
+    const { requestKey, callId, check } = slot
+    if (requestKey === undefined) return
+    unanswered.add(requestKey + callId, () => changing(check, () => takeBack(slot)))
   }
 
   // In a cluster the keys of one call must be in one slot.
@@ -142,14 +144,28 @@ export function createRedisStore(options: RedisStoreOptions): Store {
     }
   }
 
-  function askRedis(check: Check): Promise<Answer> {
-    let slots = slotsOf(check)
-    // If a later slot refuses, earlier slots are released by the request id. So a request id is needed.
-    if (slots.length > 1 && check.requestId === undefined)
-      slots = slotsOf({ ...check, requestId: randomUUID() })
-    for (const { requestKey } of slots) if (requestKey !== undefined) unanswered.remove(requestKey)
+  function askSlotsOf(slots: readonly Slot[]): Promise<Answer> {
     const [slot] = slots
     return slot && slots.length === 1 ? calls.acquire(slot) : askSlots(calls, slots)
+  }
+
+  async function askRedis(check: Check): Promise<Answer> {
+    if (check.requestId === undefined) return askByNumber(check)
+    const slots = slotsOf(check)
+    for (const { requestKey } of slots) if (requestKey !== undefined) unanswered.remove(requestKey)
+    return askSlotsOf(slots)
+  }
+
+  /**
+   * A call without a request id gets a numbered one. By it the uses are given back if the answer is lost, and a command
+   * that the connection sends again takes nothing. After an answer the next call uses the number, so Redis keeps no more
+   * ids than there were calls at once.
+   */
+  async function askByNumber(check: Check): Promise<Answer> {
+    const number = freeNumbers.pop() ?? lastNumber++
+    const answer = await askSlotsOf(slotsOf(check, number))
+    freeNumbers.push(number)
+    return answer
   }
 
   async function askAndRemember(check: Check): Promise<Answer> {
