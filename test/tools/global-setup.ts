@@ -1,18 +1,15 @@
-import { join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
-import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
-import { startPrivateRedis } from '../../src/dev/private-redis.ts'
-import type { PrivateServer } from '../../src/dev/private-server.ts'
 import { migrate } from '../../src/storage/migrate.ts'
 import { buildBrowserScripts } from '../../web/build.ts'
-import { copyFreshPostgres, makeFreshPostgres } from './fresh-postgres.ts'
+import { findWorld } from '../worlds/worlds.ts'
 import {
   makeDataFolder,
   makeRunFolder,
   removeDeadRunFolders,
   removeRunFolder,
 } from './run-folder.ts'
+import { makeWorldDatabase, startWorldPostgres, startWorldRedis } from './world.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -26,6 +23,10 @@ declare module 'vitest' {
     runFolder: string
     /** For the data of all servers of the run. Removed after the run. */
     dataFolder: string
+    /** The name of the run's world (`test/worlds/worlds.ts`). */
+    world: string
+    /** Variables with which a process of Postern reaches the servers of the run. */
+    serverEnv: Record<string, string>
     /** The path at which a host has mounted Postern. Empty for the standalone API. */
     mountAt: string
   }
@@ -33,7 +34,8 @@ declare module 'vitest' {
 
 /**
  * One Redis and one PostgreSQL for the run: the servers at `REDIS_URL` and `DATABASE_URL`, or private ones, which are
- * fast and not durable. Runs at the same time share nothing: each has its own ports, folder and names.
+ * fast and not durable, and as the world `WORLD` has them. Runs at the same time share nothing: each has its own ports,
+ * folder and names.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   removeDeadRunFolders()
@@ -44,11 +46,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
   // The API serves the files that web/ has now.
   await buildBrowserScripts()
+  const world = findWorld(process.env.WORLD)
   const redisIsGiven = Boolean(process.env.REDIS_URL)
   const postgresIsGiven = Boolean(process.env.DATABASE_URL)
   const [redis, postgres] = await Promise.all([
-    redisIsGiven ? undefined : startTestRedis(dataFolder),
-    postgresIsGiven ? undefined : startTestPostgres(dataFolder),
+    redisIsGiven ? undefined : startWorldRedis(dataFolder, world),
+    postgresIsGiven ? undefined : startWorldPostgres(dataFolder, world.postgres),
   ])
   const redisUrl = redis?.url ?? (process.env.REDIS_URL as string)
   const postgresUrl = postgres?.url ?? (process.env.DATABASE_URL as string)
@@ -57,12 +60,13 @@ export default async function setup(project: TestProject): Promise<() => Promise
   process.once('exit', removeFolders)
 
   const templateDatabase = `postern_template_${process.pid}_${Date.now().toString(36)}`
-  await runSql(postgresUrl, `CREATE DATABASE ${templateDatabase}`)
-  await migrate(withDatabase(postgresUrl, templateDatabase))
+  await migrate(await makeWorldDatabase(postgresUrl, templateDatabase, world.postgres))
 
   project.provide('redisUrl', redisUrl)
   project.provide('postgresUrl', postgresUrl)
   project.provide('templateDatabase', templateDatabase)
+  project.provide('world', world.name)
+  project.provide('serverEnv', redis?.env ?? {})
   project.provide('runFolder', folder)
   project.provide('dataFolder', dataFolder)
 
@@ -79,20 +83,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
 }
 
-export function startTestRedis(folder: string): Promise<PrivateServer> {
-  const flags = ['--appendonly', 'no', '--databases', '1024']
-  return startPrivateRedis({ dataDir: join(folder, 'redis'), flags })
-}
-
-export async function startTestPostgres(folder: string): Promise<PrivateServer> {
-  const dataDir = join(folder, 'postgres')
-  await makeFreshPostgres(folder)
-  await copyFreshPostgres(folder, dataDir)
-  const settings = ['fsync=off', 'full_page_writes=off', 'max_connections=400']
-  const flags = settings.flatMap((setting) => ['-c', setting])
-  return startPrivatePostgres({ dataDir, flags })
-}
-
 async function runSql(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -101,10 +91,4 @@ async function runSql(url: string, sql: string): Promise<void> {
   } finally {
     await client.end()
   }
-}
-
-function withDatabase(url: string, database: string): string {
-  const target = new URL(url)
-  target.pathname = `/${database}`
-  return target.href
 }

@@ -61,7 +61,10 @@ export interface Postern {
 /** Policies that refuse nothing, for tests with another subject. */
 export const noLimits = { captcha: [], notice: [], check: [] }
 
-type EnvOptions = Pick<PosternOptions, 'policyFile' | 'env'> & Pick<Postern, 'redis' | 'database'>
+type EnvOptions = Pick<PosternOptions, 'policyFile' | 'env'> & {
+  readonly redis: Pick<TestRedis, 'url'>
+  readonly database: Pick<TestDatabase, 'url'>
+}
 
 /** The settings for `startProcess`, which chooses the ports. */
 export function processEnv(options: EnvOptions): Record<string, string> {
@@ -80,6 +83,7 @@ export function posternEnv(options: EnvOptions): Record<string, string> {
     HOST: '127.0.0.1',
     PORT: '0',
     ADMIN_PORT: '0',
+    ...inject('serverEnv'),
     DATABASE_URL: options.database.url,
     REDIS_URL: options.redis.url,
     POSTERN_CONFIG: configFile,
@@ -134,16 +138,17 @@ async function isKeyMade({ pool }: TestDatabase): Promise<boolean> {
 }
 
 /** The same, mounted in a foreign Express app. No request for a path of Postern may reach the rest of that app. */
-async function startInHost(
+export async function startInHost(
   mountAt: string,
   env: Readonly<Record<string, string>>,
   keyPrefix: string,
   roles: Roles = { api: true, worker: true },
+  hostExpress: typeof express = express,
 ) {
   const postern = await createPostern({ environment: env, policy: env.POSTERN_CONFIG, keyPrefix })
   releaseLater(() => postern.close())
   if (roles.worker) postern.startWorker()
-  const app = express().set('trust proxy', Number(env.TRUST_PROXY_HOPS ?? 0))
+  const app = hostExpress().set('trust proxy', Number(env.TRUST_PROXY_HOPS ?? 0))
   app.use(mountAt, postern.router)
   app.get('/metrics', async (_, response) => void response.send(await postern.metrics()))
   app.use((_, response) => void response.status(404).json({ of: 'the host' }))

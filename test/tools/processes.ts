@@ -8,8 +8,16 @@ import { eventually } from './wait.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
+/** Variables that a world (`npm run test:worlds`) sets for all processes. */
+const worldEnv = Object.fromEntries(
+  ['TZ', 'LANG', 'NODE_OPTIONS', 'NODE_EXTRA_CA_CERTS']
+    .filter((name) => process.env.WORLD && process.env[name])
+    .map((name) => [name, process.env[name] as string]),
+)
+
 /** All processes keep compiled modules here. Removing types and compiling was a third of a start. */
 export const commonEnv = {
+  ...worldEnv,
   PATH: process.env.PATH,
   NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/postern-tests'),
 }

@@ -1,0 +1,81 @@
+/** The story in every world, each with separate servers. The rooms run in these worlds by `npm run test:worlds`. */
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { inject, test } from 'vitest'
+import { findOnPath } from '../../src/dev/find-or-install.ts'
+import { findProgram } from '../tools/debian-server.ts'
+import { environmentWithNode } from '../tools/node-versions.ts'
+import { clientOf, processEnv, startInHost } from '../tools/postern.ts'
+import { runCommand, startProcess } from '../tools/processes.ts'
+import { ownCluster, ownSentinel } from '../tools/redis-topologies.ts'
+import { releaseLater } from '../tools/release.ts'
+import {
+  expressOf,
+  makeWorldDatabase,
+  startWorldPostgres,
+  startWorldRedis,
+} from '../tools/world.ts'
+import { storyPolicy, tellStory } from './story.ts'
+import { type World, worlds } from './worlds.ts'
+
+async function startServers(world: World): Promise<Record<string, string>> {
+  const folder = mkdtempSync(join(inject('dataFolder'), 'world-'))
+  const postgres = await startWorldPostgres(folder, world.postgres)
+  releaseLater(() => postgres.kill())
+  const DATABASE_URL = await makeWorldDatabase(postgres.url, 'story', world.postgres)
+  if (world.redis === 'sentinel' || world.redis === 'cluster') {
+    const { url } = await (world.redis === 'cluster' ? ownCluster() : ownSentinel())
+    return { DATABASE_URL, REDIS_URL: url }
+  }
+  const redis = await startWorldRedis(folder, world)
+  releaseLater(() => redis.kill())
+  return { DATABASE_URL, REDIS_URL: redis.url, ...redis.env }
+}
+
+/** The reason why a world cannot be had here. Undefined if it can. */
+function missing(world: World): string | undefined {
+  if (world.redis === 'valkey' && !findOnPath('valkey-server')) return 'no valkey-server here'
+  try {
+    if (world.postgres?.pooler) findProgram('pgbouncer')
+  } catch {
+    return 'no pgbouncer here'
+  }
+  return undefined
+}
+
+for (const world of worlds) {
+  const reason = missing(world)
+  const title = `the story in the world ${world.name}${reason ? ` (skipped: ${reason})` : ''}`
+  test.skipIf(reason)(title, async () => {
+    const servers = { ...(await startServers(world)), ...world.env }
+    const env = processEnv({
+      redis: { url: servers.REDIS_URL as string },
+      database: { url: servers.DATABASE_URL as string },
+      policyFile: storyPolicy,
+      env: servers,
+    })
+    const migrated = await runCommand('migrate', [], env)
+    if (migrated.code !== 0) throw new Error(migrated.stderr)
+    const key = env.BOOTSTRAP_SECRET_KEY as string
+    if (world.express) {
+      const host = await startInHost(
+        '/otp',
+        env,
+        'story:',
+        undefined,
+        await expressOf(world.express),
+      )
+      return tellStory(clientOf(host.url, key))
+    }
+    const path = world.node ? await environmentWithNode(world.node) : {}
+    const [api] = await Promise.all(
+      (['api', 'worker'] as const).map((role) =>
+        startProcess(role, {
+          env: { ...env, ...path },
+          ...(world.node ? { command: ['node', `src/main/${role}.ts`] as const } : {}),
+        }),
+      ),
+    )
+    await tellStory(clientOf(api?.url as string, key))
+  })
+}

@@ -1,0 +1,77 @@
+/**
+ * Worlds in which Postern must work: servers, languages and versions that its developers do not have. Each is data: a
+ * name, and what differs from a private PostgreSQL and Redis in UTC. `npm run test:worlds` runs the story in each of
+ * them, and the rooms in those whose servers the rooms can share.
+ */
+export interface World {
+  readonly name: string
+  readonly postgres?: PostgresWorld
+  readonly redis?: 'tls' | 'sentinel' | 'cluster' | 'valkey'
+  /** Variables of every process of Postern. */
+  readonly env?: Readonly<Record<string, string>>
+  /** The major version of Node, in place of the one that npm brings. */
+  readonly node?: number
+  /** Postern is mounted in an app of this major version of Express. */
+  readonly express?: number
+}
+
+export interface PostgresWorld {
+  /** Settings of the server. */
+  readonly settings?: Readonly<Record<string, string>>
+  /** Debian's version in place of the one that npm brings. */
+  readonly major?: 15
+  /** Postern's role, which is then no superuser; with settings that its sessions begin with. */
+  readonly role?: Readonly<Record<string, string>>
+  /** A schema that only the role may use. */
+  readonly roleSchema?: string
+  /** Parameters of `DATABASE_URL`. */
+  readonly query?: string
+  /** A PgBouncer before it, with a server connection for each session. */
+  readonly pooler?: true
+}
+
+export const worlds: readonly World[] = [
+  {
+    name: 'shanghai',
+    postgres: { settings: { timezone: 'Asia/Shanghai', datestyle: 'German, DMY' } },
+  },
+  {
+    name: 'own-schema',
+    postgres: {
+      role: { search_path: 'app, public', datestyle: 'SQL, DMY', timezone: 'America/New_York' },
+      roleSchema: 'app',
+    },
+  },
+  { name: 'schema-of-the-address', postgres: { query: 'schema=shop' } },
+  {
+    name: 'serializable',
+    postgres: {
+      settings: { default_transaction_isolation: 'serializable' },
+      role: { lock_timeout: '100ms', statement_timeout: '30s', intervalstyle: 'iso_8601' },
+    },
+  },
+  { name: 'pooler', postgres: { pooler: true } },
+  { name: 'postgresql-15', postgres: { major: 15, settings: { timezone: 'Asia/Kathmandu' } } },
+  { name: 'redis-tls', redis: 'tls' },
+  { name: 'sentinel', redis: 'sentinel' },
+  { name: 'cluster', redis: 'cluster' },
+  { name: 'valkey', redis: 'valkey' },
+  { name: 'process-in-shanghai', env: { TZ: 'Asia/Shanghai', LANG: 'zh_CN.UTF-8' } },
+  { name: 'process-in-st-johns', env: { TZ: 'America/St_Johns', LANG: 'tr_TR.UTF-8' } },
+  { name: 'small-heap', env: { NODE_OPTIONS: '--max-old-space-size=384' } },
+  { name: 'node-26', node: 26 },
+  { name: 'express-4', express: 4 },
+  { name: 'express-5', express: 5 },
+]
+
+/** The rooms share one Redis with numbered databases, which these do not have, and start Postern by themselves. */
+export const runsRooms = ({ redis, express, postgres }: World): boolean =>
+  redis !== 'sentinel' && redis !== 'cluster' && !express && !postgres?.pooler
+
+export function findWorld(name: string | undefined): World {
+  if (!name) return { name: 'ours' }
+  const found = worlds.find((world) => world.name === name)
+  if (!found)
+    throw new Error(`no world ${name}; there are ${worlds.map((one) => one.name).join(', ')}`)
+  return found
+}
