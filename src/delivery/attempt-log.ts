@@ -5,6 +5,12 @@ import type { Attempt } from '../notice/states.ts'
 import type { SendResult } from '../providers/provider.ts'
 import { meanings, unknowns } from './retry.ts'
 
+/** The provider of a call. */
+export interface Called {
+  readonly name: string
+  readonly kind: string
+}
+
 export type AttemptLog = ReturnType<typeof createAttemptLog>
 
 /** The attempts for one notice. Each attempt is counted, logged and kept for the row. */
@@ -32,11 +38,12 @@ export function createAttemptLog(
     againAt: (name: string) =>
       all().find(({ provider, outcome }) => provider === name && outcome === 'postponed')?.againAt,
 
-    add(provider: string, result: SendResult, startedAt: Date, againAt?: string): void {
+    add({ name: provider, kind }: Called, result: SendResult, startedAt: Date, againAt?: string) {
       const durationMs = Date.now() - startedAt.getTime()
       const detail = 'detail' in result ? result.detail : undefined
       const facts = { provider, outcome: result.kind, durationMs, detail }
-      made.push({ ...facts, at: startedAt.toISOString(), againAt })
+      const kindIfUnknown = result.kind === 'unknown' ? { kind } : {}
+      made.push({ ...facts, ...kindIfUnknown, at: startedAt.toISOString(), againAt })
       metrics.sends.inc({ provider, outcome: result.kind })
       metrics.sendSeconds.observe({ provider }, durationMs / 1_000)
       // A successful attempt needs no line: the end of the notice is logged.

@@ -8,6 +8,7 @@
  */
 import { noteInSpan, traced } from '../base/traces.ts'
 import type { OpenNotice } from '../notice/claim.ts'
+import { isKnownFormat } from '../notice/format.ts'
 import { queueSpan } from '../notice/job.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Message, SendResult } from '../providers/provider.ts'
@@ -58,9 +59,12 @@ export function createDeliver(deps: DeliverDeps) {
     const sent = await resolveUnknown(notice, providers, attemptLog)
     if (sent) return record(sent)
     const isOver = notice.remainingMs <= 0
-    const message = composeMessage(notice, performance.now() + round.leftMs())
+    const message = isKnownFormat(notice.format)
+      ? composeMessage(notice, performance.now() + round.leftMs())
+      : null
     if (!message || providers.length === 0) {
-      // A newer worker may have the template, the secret or the route, so only its time ends the notice (I27).
+      // A newer worker may know the format, or have the template, the secret or the route. So only its time ends the
+      // notice (I27).
       if (isOver) return record(expired(message ? 'no_route' : 'not_rendered'))
       return record({ state: 'pending', retryInMs: newerWorkerPauseMs(notice) })
     }
@@ -84,7 +88,7 @@ export function createDeliver(deps: DeliverDeps) {
       }
       const hasOther = index < open.length - 1
       const turn = await provider.takeTurn(message, { isUrgent, leftMs, hasOther })
-      const result = turn.kind === 'turn' ? await round.callIn(turn) : turn
+      const result = turn.kind === 'turn' ? await round.callIn(provider, turn) : turn
       if ('stopped' in result) return result.stopped ? record(result.stopped) : done
       if (result.kind === 'deferred') {
         metrics.deferred.inc({ provider: provider.name, reason: result.reason })

@@ -31,7 +31,6 @@ export interface Deferred {
 /** Permission for one call: a use of the provider's limits and the next slot. The holder must always end it. */
 export interface Turn {
   kind: 'turn'
-  provider: string
   /** Waits a short time for a slot. Deferred: the provider must not be called after all. */
   takeSlot(): Promise<Deferred | undefined>
   /** Calls the provider once. The result comes at most a second after the time limit, or after the end of the message. */
@@ -150,7 +149,6 @@ export function createGuardedProvider(
     let result: SendResult | undefined
     return {
       kind: 'turn',
-      provider: provider.name,
       async takeSlot() {
         const startMs = performance.now()
         slot = await callSlots.take({ isUrgent, weight, withinMs: giveBackMs, isPatient: false })
@@ -224,6 +222,7 @@ export function createGuardedProvider(
 
   return {
     name: provider.name,
+    kind: provider.kind,
     channels: provider.channels,
     /** The largest number of messages that can be in calls or in line. */
     capacity: provider.slots + maxWaiting,

@@ -1,7 +1,10 @@
 /**
  * Settles attempts of unknown outcome: the answer was lost, or the worker died. Before such a message is sent again, this
- * checks whether its code passed, reads early receipts and then queries the provider. If the worker died before it stored the provider, every provider
- * that may have the message is queried.
+ * checks whether its code passed, reads early receipts and then queries the provider.
+ *
+ * Only the provider of the call can report that it does not have the message. After a deployment, its name may belong to
+ * a provider of another kind, which knows nothing about the call. A worker of an earlier version stored no provider when it
+ * died. Then any provider may report that it has the message, but none that it has not.
  */
 import { Unavailable } from '../base/unavailable.ts'
 import type { OpenNotice } from '../notice/claim.ts'
@@ -39,11 +42,13 @@ export function createResolveUnknown(deps: {
       attemptLog.addAnswer(receipt.provider, 'accepted')
       return sentBy(receipt.provider, receipt.messageId)
     }
-    for (const { provider, at } of open) {
-      const asked = providers.filter(({ name }) => provider === null || name === provider)
+    for (const { provider, kind, at } of open) {
+      const asked = providers.filter(
+        (one) => provider === null || (one.name === provider && one.kind === (kind ?? one.kind)),
+      )
       const sentMessage = { noticeId: notice.id, to: notice.recipient, sentAt: Date.parse(at) }
       const answer = await askAll(asked, sentMessage)
-      if (answer === 'not_taken') attemptLog.addAnswer(provider, 'not_taken')
+      if (answer === 'not_taken' && provider !== null) attemptLog.addAnswer(provider, 'not_taken')
       if (typeof answer === 'object') {
         attemptLog.addAnswer(answer.provider as string, 'accepted')
         return answer

@@ -4,11 +4,14 @@
  * A claim covers one call. The outcome is written with the number of claims. So if two workers believe that they have the
  * claim, only the later one writes.
  */
+import { randomUUID } from 'node:crypto'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { noteInSpan, traced } from '../base/traces.ts'
 import { Unavailable } from '../base/unavailable.ts'
-import type { OpenNotice } from '../notice/claim.ts'
+import { createUntilAnswered } from '../base/until-answered.ts'
+import type { Claim, ClaimAsked, OpenNotice } from '../notice/claim.ts'
+import type { Producer } from '../notice/producer.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { SendResult } from '../providers/provider.ts'
 import { createAttemptLog } from './attempt-log.ts'
@@ -27,12 +30,18 @@ export type Verdict = { done: true } | { done: false; againInMs: number }
 /** Redis ends a code up to this long before its notice ends, because the code is stored before the notice. */
 const codeEndsEarlierMs = 3_000
 
+/** After this time, the claim of a lost answer has ended in any case. */
+const takeBackForMs = 60_000
+const maxUnanswered = 10_000
+
 export const done: Verdict = { done: true }
 
 export type Round = ReturnType<ReturnType<typeof createRounds>>
 
 export function createRounds(deps: {
-  store: Pick<NoticeStore, 'claim' | 'record'>
+  store: Pick<NoticeStore, 'claim' | 'takeBack' | 'record'>
+  /** Puts a notice back on the queue whose claim was taken back. */
+  producer?: Pick<Producer, 'add'>
   /** Makes a captcha's code the current one, unless it was replaced, used or lost (`settle` of captcha/code-store.ts). */
   settleCode: (notice: OpenNotice) => Promise<'current' | 'gone' | 'lost'>
   /** True if the policy file refuses this recipient, perhaps only since the notice was accepted. */
@@ -45,6 +54,26 @@ export function createRounds(deps: {
 }) {
   const { store, settleCode, isRefused, timeoutMs } = deps
   const recordOutcome = createRecordOutcome(deps)
+  const unanswered = createUntilAnswered({ maxAgeMs: takeBackForMs, maxEntries: maxUnanswered })
+
+  /**
+   * Claims the notice. A claim without an answer may be committed. Then nothing would be called until the claim ended, and
+   * the notice would get an attempt that never was. So the claim is taken back when PostgreSQL answers.
+   */
+  async function claimOrTakeBack(notice: OpenNotice, asked: ClaimAsked): Promise<Claim | null> {
+    try {
+      return await store.claim(asked)
+    } catch (error) {
+      if (error instanceof Unavailable) {
+        unanswered.add(`${asked.by?.id}`, async () => {
+          const { id, channel, kind } = notice
+          if (!(await store.takeBack(asked))) return
+          await deps.producer?.add({ id, channel, kind, isOverdue: true }).catch(() => {})
+        })
+      }
+      throw error
+    }
+  }
 
   return function openRound(notice: OpenNotice, providers: readonly GuardedProvider[]) {
     const attemptLog = createAttemptLog(notice, deps)
@@ -114,11 +143,13 @@ export function createRounds(deps: {
        * notice.
        */
       async callIn(
+        provider: GuardedProvider,
         turn: Turn,
       ): Promise<SendResult | Deferred | { stopped: ClaimOutcome | undefined }> {
         try {
+          const by = { id: randomUUID(), provider: provider.name, kind: provider.kind }
           const [claim, whyNot] = await Promise.all([
-            store.claim({ id: notice.id, claims }),
+            claimOrTakeBack(notice, { id: notice.id, claims, by }),
             whyNotSend(),
           ])
           if (!claim) return { stopped: undefined }
@@ -129,13 +160,13 @@ export function createRounds(deps: {
           const stopped = leftMs() <= 0 ? outOfTime() : whyNot
           if (stopped) return { stopped }
           const startedAt = new Date()
-          const result = await traced(callSpan(turn.provider), async () => {
+          const result = await traced(callSpan(provider.name), async () => {
             const answer = await turn.call(timeoutMs, leftMs())
             const error = answer.kind === 'accepted' ? undefined : answer.kind
             noteInSpan({ 'postern.outcome': answer.kind }, error)
             return answer
           })
-          attemptLog.add(turn.provider, result, startedAt, againAt(result))
+          attemptLog.add(provider, result, startedAt, againAt(result))
           return result
         } finally {
           await turn.end()

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Channel } from '../base/channel.ts'
 import { idFloor, isId } from '../base/ids.ts'
 import type { CodeEnd } from '../notice/code-end.ts'
-import { type NoticeState, noticeKinds, noticeStates } from '../notice/states.ts'
+import { type Attempt, type NoticeState, noticeKinds, noticeStates } from '../notice/states.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
@@ -128,7 +128,7 @@ export function viewOf(row: NoticeRow) {
     codeEnd: (row.codeEnd as CodeEnd | null) ?? undefined,
     provider: row.provider ?? undefined,
     providerMessageId: row.providerMessageId ?? undefined,
-    attempts: row.attempts,
+    attempts: (row.attempts as unknown as Attempt[]).map(({ kind: _, ...attempt }) => attempt),
     createdAt: row.createdAt.toISOString(),
     sendAt: row.sendAt?.toISOString(),
     expiresAt: row.expiresAt.toISOString(),

@@ -36,6 +36,19 @@ export interface OpenNotice {
   opensInMs: number
   /** The sampled span of the request that made the notice. */
   traceParent: string | null
+  /** See format.ts. */
+  format: number
+}
+
+/** The values of a claim: the notice as it was read, and the worker's reason to claim it. */
+export interface ClaimAsked extends Pick<OpenNotice, 'id' | 'claims'> {
+  by?: {
+    /** No other claim has it. */
+    id: string
+    /** The provider that will be called, and its kind. */
+    provider: string
+    kind: string
+  }
 }
 
 /** A successful claim. `claims` is the number of claims with this one. */
@@ -82,12 +95,12 @@ export const claimMsFor = (callMs: number) => callMs * 2 + 2_000
  */
 export function createClaim(database: Database, claimMs: number) {
   // The worker has a turn at a provider already, so this batcher has no spacing.
-  return createBatcher<Pick<OpenNotice, 'id' | 'claims'>, Claim | null>({
+  return createBatcher<ClaimAsked, Claim | null>({
     maxItems: 100,
     maxConcurrent: 1,
     async run(notices) {
       const rows = await database.query<Claim & { id: string }>('notice-claim', claimSql, [
-        ...columns(notices, ['id', 'claims']),
+        ...columns(notices, ['id', 'claims', ({ by }) => by && JSON.stringify(by)]),
         claimMs,
         ...rangeOf(notices.map(({ id }) => id)),
       ])
@@ -98,6 +111,29 @@ export function createClaim(database: Database, claimMs: number) {
         claimed.delete(id)
         return row
       })
+    },
+  })
+}
+
+/**
+ * Ends a claim whose answer was lost. The notice is pending again as it was, and a claim that is still under way finds it
+ * changed. True if the claim was there. A second call changes nothing.
+ */
+export function createTakeBack(database: Database) {
+  return createBatcher<ClaimAsked, boolean>({
+    maxItems: 100,
+    maxConcurrent: 1,
+    async run(lost) {
+      const rows = await database.query<{ id: string; wasClaimed: boolean }>(
+        'notice-take-back',
+        takeBackSql,
+        [
+          ...columns(lost, ['id', 'claims', ({ by }) => by?.id]),
+          ...rangeOf(lost.map(({ id }) => id)),
+        ],
+      )
+      const claimed = new Set(rows.flatMap(({ id, wasClaimed }) => (wasClaimed ? [id] : [])))
+      return lost.map(({ id }) => claimed.has(id))
     },
   })
 }
@@ -123,7 +159,7 @@ export function rangeOf(ids: readonly string[]): [string | undefined, string | u
 const openSql = `
   SELECT n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
          n.sealed_params AS "sealedParams", n.attempts, n.claims,
-         coalesce(n.code_end = 'passed', false) AS "hasPassed",
+         coalesce(n.code_end = 'passed', false) AS "hasPassed", n.format,
          n.trace_parent AS "traceParent",
          (extract(epoch FROM now() - coalesce(n.send_at, n.created_at)) * 1000)::float8 AS "waitedMs",
          ${remainingMs}, (extract(epoch FROM n.expires_at) * 1000)::float8 AS "expiresAtMs",
@@ -135,8 +171,20 @@ const claimSql = `
   UPDATE notice n
   SET state = 'sending',
       claims = n.claims + 1,
-      due_at = now() + $3 * interval '1 millisecond'
-  FROM unnest($1::uuid[], $2::int[]) AS seen (id, claims)
-  WHERE n.id = seen.id AND n.claims = seen.claims AND ${amongIds(4)} AND n.state = 'pending'
+      claim = seen.claim,
+      due_at = now() + $4 * interval '1 millisecond'
+  FROM unnest($1::uuid[], $2::int[], $3::jsonb[]) AS seen (id, claims, claim)
+  WHERE n.id = seen.id AND n.claims = seen.claims AND ${amongIds(5)} AND n.state = 'pending'
     AND (n.send_at IS NULL OR n.send_at <= now())
   RETURNING n.id, n.claims, ${remainingMs}`
+
+// The number of claims grows in both cases. Otherwise the lost statement could still claim the notice afterwards.
+const takeBackSql = `
+  UPDATE notice n
+  SET state = 'pending', claims = n.claims + 1, claim = NULL,
+      due_at = CASE WHEN n.state = 'pending' THEN n.due_at ELSE now() END
+  FROM unnest($1::uuid[], $2::int[], $3::text[]) AS lost (id, claims, claim_id)
+  WHERE n.id = lost.id AND ${amongIds(4)}
+    AND (n.state = 'pending' AND n.claims = lost.claims
+         OR n.state = 'sending' AND n.claims = lost.claims + 1 AND n.claim ->> 'id' = lost.claim_id)
+  RETURNING n.id, n.claims = lost.claims + 2 AS "wasClaimed"`

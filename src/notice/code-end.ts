@@ -23,5 +23,7 @@ export function createEndCode(database: Database) {
 
 const endSql = `
   UPDATE notice n SET code_end = ended.code_end
-  FROM unnest($1::uuid[], $2::text[]) AS ended (id, code_end)
+  FROM (SELECT DISTINCT ON (id) id, code_end
+        FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS given (id, code_end, n)
+        ORDER BY id, code_end <> 'passed', n) AS ended
   WHERE n.id = ended.id AND ${byIndex} AND (n.code_end IS NULL OR ended.code_end = 'passed')`

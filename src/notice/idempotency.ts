@@ -8,7 +8,7 @@
  * If a request never answered (its process died, or its answer was not stored), a repeat takes the key over after a
  * while. It gets the id of the first request's notice. If that notice was sent or will be sent, it is the answer. If
  * not, the repeat continues with a new id, so that no late undo of the first request can reach it. A repeat after an
- * answer also continues with a new id if the notice ended unsent meanwhile (I26).
+ * answer also continues with a new id if the notice ended unsent meanwhile, or its time ended while it waited (I26).
  */
 import { createHash } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
@@ -16,7 +16,7 @@ import { newId } from '../base/ids.ts'
 import { Overloaded } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Database } from '../storage/database.ts'
-import { endedUnsent } from './unanswered.ts'
+import { surelyUnsent } from './unanswered.ts'
 
 export type ReserveResult =
   | { kind: 'proceed' }
@@ -148,11 +148,11 @@ export async function removeOldKeys(database: Database): Promise<number> {
 
 /**
  * A key that a request may have: it is a day old, reserved by a request that must have died, or answered for a notice that
- * ended unsent. A notice without a row counts as sent: test recipients have none.
+ * will surely not be sent. A notice without a row counts as sent: test recipients have none.
  */
 const isFree = `(old.created_at < now() - $6 * interval '1 millisecond' OR (old.request_hash = ANY ($3) AND
     CASE WHEN old.answer IS NULL THEN old.created_at < now() - $5 * interval '1 millisecond'
-         ELSE EXISTS (SELECT FROM notice n WHERE n.id = old.notice_id AND ${endedUnsent}) END))`
+         ELSE EXISTS (SELECT FROM notice n WHERE n.id = old.notice_id AND ${surelyUnsent}) END))`
 
 // The last part sees the table as it was before this statement. There a key can be free that another request has just
 // reserved.

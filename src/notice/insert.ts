@@ -3,6 +3,7 @@ import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
 import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
+import { noticeFormat } from './format.ts'
 
 export interface NewNotice {
   id: string
@@ -51,11 +52,11 @@ export function createInsert(database: Database) {
 // All times are PostgreSQL's, except `send_at`. The process's clock is not used.
 const createSql = `
   INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
-                      sealed_params, created_at, send_at, expires_at, due_at, trace_parent)
+                      sealed_params, created_at, send_at, expires_at, due_at, trace_parent, format)
   SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
          now(), send_at,
          coalesce(send_at, now()) + ttl_ms * interval '1 millisecond', coalesce(send_at, now()),
-         trace_parent
+         trace_parent, ${noticeFormat}
   FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
               $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::float8[],
               $13::text[])

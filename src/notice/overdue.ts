@@ -39,9 +39,9 @@ export function createOverdue(database: Database) {
   }
 }
 
-/** For a row still in `sending` after its claim ended, adds an attempt with an unknown outcome. */
+/** For a row still in `sending` after its claim ended, adds an attempt with an unknown outcome, by the provider of the claim. */
 const attemptsWithLostOne = `CASE WHEN n.state = 'pending' THEN n.attempts ELSE n.attempts || jsonb_build_object(
-        'provider', NULL, 'at', to_char(n.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+        'provider', n.claim -> 'provider', 'kind', n.claim -> 'kind', 'at', to_char(n.due_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
         'outcome', 'unknown', 'durationMs', 0, 'detail', 'the worker was lost') END`
 
 // The update has an array of ids and their range, as in claim.ts. A plan for a small table may join by reading all of it.
@@ -52,7 +52,8 @@ const overdueSql = `
   UPDATE notice n
   SET state = 'pending',
       due_at = now() + $4 * interval '1 millisecond',
-      attempts = ${attemptsWithLostOne}
+      attempts = ${attemptsWithLostOne},
+      claim = NULL
   WHERE n.id = ANY (ARRAY(SELECT id FROM overdue))
     AND n.id >= (SELECT id FROM overdue ORDER BY id LIMIT 1)
     AND n.id <= (SELECT id FROM overdue ORDER BY id DESC LIMIT 1)

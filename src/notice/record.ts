@@ -46,7 +46,10 @@ export function createRecord(database: Database, wantedEvents?: WantedEvents) {
       const written = new Set(rows.map((row) => row.id))
       const repeats = outcomes.filter(({ id, isRepeat }) => isRepeat && !written.has(id))
       if (repeats.length > 0) {
-        const values = columns(repeats, ['id', 'claims', 'state'])
+        const values = columns(repeats, [
+          ...(['id', 'claims', 'state'] as const),
+          ({ attempts }) => JSON.stringify(attempts),
+        ])
         const earlier = await database.query<{ id: string }>('notice-recorded', recordedSql, values)
         for (const { id } of earlier) written.add(id)
       }
@@ -55,9 +58,14 @@ export function createRecord(database: Database, wantedEvents?: WantedEvents) {
   })
 }
 
+/**
+ * Outcomes that an earlier statement wrote. The attempts tell them from the outcome of another worker, and receipts do not
+ * change the attempts: a notice that was `sent` may be `delivered` or `failed` by now.
+ */
 const recordedSql = `
-  SELECT n.id FROM notice n, unnest($1::uuid[], $2::int[], $3::text[]) AS new (id, claims, state)
-  WHERE n.id = new.id AND n.claims = new.claims AND n.state = new.state`
+  SELECT n.id FROM notice n, unnest($1::uuid[], $2::int[], $3::text[], $4::jsonb[]) AS new (id, claims, state, attempts)
+  WHERE n.id = new.id AND n.claims = new.claims AND n.attempts = new.attempts
+    AND (n.state = new.state OR new.state = 'sent' AND n.sent_at IS NOT NULL)`
 
 /**
  * Only the number of claims is compared. If no other worker has claimed the notice, the last worker's result is true.
@@ -72,6 +80,7 @@ const recordMove = `
       sealed_params = CASE WHEN new.state = 'pending' THEN n.sealed_params END,
       provider = coalesce(new.provider, n.provider),
       provider_message_id = coalesce(new.provider_message_id, n.provider_message_id),
+      claim = NULL,
       error = new.error,
       sent_at = CASE WHEN new.state = 'sent' THEN now() END,
       finished_at = CASE WHEN new.state <> 'pending' THEN now() END

@@ -72,8 +72,10 @@ export type AttemptOutcome = (typeof attemptOutcomes)[number]
  * calls, and a row has one entry for them. Duration and detail are of the latest call.
  */
 export interface Attempt {
-  /** Null if the process died before it could record the provider. */
+  /** Null if a process of an earlier version died, which did not store the provider of its claim. */
   provider: string | null
+  /** The kind of the provider, for an unknown outcome. Another kind under the same name knows nothing about the call. */
+  kind?: string | null | undefined
   /** Time of the first call, ISO 8601. */
   at: string
   outcome: AttemptOutcome

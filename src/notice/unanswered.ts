@@ -10,7 +10,7 @@ export interface AdoptedNotice {
 
 export function createUnanswered(database: Database) {
   return {
-    /** Closes notices without a 202, unless a worker or a repeat has claimed them. */
+    /** Closes notices without a 202, unless a worker has claimed or a repeat has adopted them. */
     async abandon(ids: readonly string[]): Promise<void> {
       await database.query('notice-abandon', abandonSql, [ids])
     },
@@ -27,18 +27,23 @@ export function createUnanswered(database: Database) {
   }
 }
 
-/** The notice `n` ended, and its message surely did not reach the person. */
-export const endedUnsent = `(n.state IN ('failed', 'expired') AND n.sent_at IS NULL
-                             AND n.error IS DISTINCT FROM 'outcome_unknown')`
+/**
+ * The message of the notice `n` surely did not and will not reach the person: the notice ended unsent, or its time ended
+ * while it waited. No claim begins after that time, and an attempt of unknown outcome may have reached the person.
+ */
+export const surelyUnsent = `(n.state IN ('failed', 'expired') AND n.sent_at IS NULL
+                              AND n.error IS DISTINCT FROM 'outcome_unknown'
+                              OR n.state = 'pending' AND n.expires_at <= now()
+                              AND NOT n.attempts @> '[{"outcome": "unknown"}]')`
 
 const abandonSql = `
   UPDATE notice SET state = 'failed', error = 'abandoned', due_at = NULL, sealed_params = NULL, finished_at = now()
-  WHERE id = ANY($1::uuid[]) AND state = 'pending' AND claims = 0`
+  WHERE id = ANY($1::uuid[]) AND state = 'pending' AND claims = 0 AND NOT is_adopted`
 
 // These are two statements, because the second must see the row as it is after the first has waited for its lock.
 const adoptSql = `
-  UPDATE notice SET claims = claims + 1 WHERE app = $1 AND id = $2 AND state = 'pending'`
+  UPDATE notice SET is_adopted = true WHERE app = $1 AND id = $2 AND state = 'pending'`
 
 const adoptedSql = `
   SELECT n.state IN ('pending', 'sending') AS "isOpen", n.created_at AS "createdAt", n.expires_at AS "expiresAt"
-  FROM notice n WHERE n.app = $1 AND n.id = $2 AND NOT ${endedUnsent}`
+  FROM notice n WHERE n.app = $1 AND n.id = $2 AND NOT ${surelyUnsent}`

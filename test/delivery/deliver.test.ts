@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createMetrics, type Metrics } from '../../src/base/metrics.ts'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createDeliver } from '../../src/delivery/deliver.ts'
 import {
@@ -15,8 +16,10 @@ import {
 import { createResolveUnknown } from '../../src/delivery/resolve-unknown.ts'
 import { captchaPauses, noticePauses } from '../../src/delivery/retry.ts'
 import type { Verdict } from '../../src/delivery/round.ts'
+import type { ClaimAsked } from '../../src/notice/claim.ts'
+import { noticeFormat } from '../../src/notice/format.ts'
 import type { NewNotice } from '../../src/notice/insert.ts'
-import { createNoticeStore } from '../../src/notice/store.ts'
+import { createNoticeStore, type NoticeStore } from '../../src/notice/store.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { testDatabase } from '../tools/database.ts'
@@ -81,6 +84,8 @@ function worker(
     metrics?: Metrics
     timeoutMs?: number
     settleCode?: Parameters<typeof createDeliver>[0]['settleCode']
+    store?: NoticeStore
+    producer?: NonNullable<Parameters<typeof createDeliver>[0]['producer']>
   } = {},
 ) {
   const {
@@ -89,8 +94,10 @@ function worker(
     metrics = createMetrics({ process: 'worker' }),
     settleCode = async () => 'current' as const,
   } = options
+  const { producer } = options
   return createDeliver({
-    store,
+    store: options.store ?? store,
+    ...(producer ? { producer } : {}),
     templates,
     providersFor: () => [...providers],
     resolveUnknown: createResolveUnknown({
@@ -111,9 +118,8 @@ function worker(
 }
 
 /** Grants a turn at once to every message. */
-const turns = (provider: string, call: Turn['call']) => async (): Promise<Turn> => ({
+const turns = (call: Turn['call']) => async (): Promise<Turn> => ({
   kind: 'turn',
-  provider,
   takeSlot: async () => undefined,
   call,
   async end() {},
@@ -124,9 +130,10 @@ function gateless(name: string, answers: readonly SendResult[]) {
   let calls = 0
   const guarded: GuardedProvider = {
     name,
+    kind: 'fake',
     channels: ['sms'],
     capacity: 10,
-    takeTurn: turns(name, async () => answers[Math.min(calls++, answers.length - 1)] as SendResult),
+    takeTurn: turns(async () => answers[Math.min(calls++, answers.length - 1)] as SendResult),
     away: () => undefined,
     state: () => 'ready',
     stopWaiting() {},
@@ -525,20 +532,42 @@ describe('an old worker meets what only a newer one knows (I27)', () => {
     ['a template', { template: 'of-tomorrow' }],
     ['a locale', { locale: 'tlh' }],
     ['variables sealed with a newer secret', { sealedParams: randomBytes(60) }],
+    ['a format of rows', { format: 7 }],
   ] as const)('%s: pending, no try used, until the newer one takes it', async ([, facts]) => {
     const { guarded, calls } = guardedOf('a', [accepted])
-    const id = await created(facts)
-    const verdict = await worker([guarded])(id)
+    const { format = noticeFormat, ...given }: Partial<NewNotice> & { format?: number } = facts
+    const id = await created(given)
+    await pool.query('UPDATE notice SET format = $2 WHERE id = $1', [id, format])
+    const settleCode = async () => 'lost' as const
+    const verdict = await worker([guarded], { settleCode })(id)
     expect(verdict.done ? 0 : verdict.againInMs).toBeGreaterThanOrEqual(1_000)
     expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
     expect(calls).toEqual([])
     // The template and locale that the newer worker knows.
     await pool.query(
-      `UPDATE notice SET template = 'welcome', locale = 'en', sealed_params = $2 WHERE id = $1`,
-      [id, secrets.seal(JSON.stringify({ name: 'Ada' }), id)],
+      `UPDATE notice SET template = 'welcome', locale = 'en', sealed_params = $2, format = $3 WHERE id = $1`,
+      [id, secrets.seal(JSON.stringify({ name: 'Ada' }), id), noticeFormat],
     )
     await untilDone(worker([guarded]), id)
     expect(await rowOf(id)).toMatchObject({ state: 'sent' })
+  })
+
+  test('a code of a format that it does not know: its code is not looked for, so it does not count as lost', async () => {
+    const { guarded, calls } = guardedOf('a', [accepted])
+    const id = newId()
+    const sealedParams = secrets.seal(
+      JSON.stringify({ code: '0042', minutes: 5, validity: '5 minutes' }),
+      id,
+    )
+    await created({ id, kind: 'captcha', template: 'captcha', sealedParams })
+    await pool.query('UPDATE notice SET format = 9 WHERE id = $1', [id])
+    const old = worker([guarded], { settleCode: async () => 'lost' })
+    expect((await old(id)).done).toBe(false)
+    expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
+    await endTimeOf(id)
+    expect(await old(id)).toEqual({ done: true })
+    expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'not_rendered' })
+    expect(calls).toEqual([])
   })
 
   test('a route: pending until its time is over, then expired with the reason', async () => {
@@ -766,7 +795,7 @@ describe('what a provider says', () => {
       async takeTurn({ noticeId }) {
         const { state, claims, attempts } = await rowOf(noticeId)
         seen.push({ state, claims, attempts: attempts.length })
-        return turns('second', async () => {
+        return turns(async () => {
           seen.push((await rowOf(noticeId)).state)
           return accepted
         })()
@@ -902,11 +931,12 @@ describe('what a provider says', () => {
     const told: object[] = []
     const guarded = (name: string): GuardedProvider => ({
       name,
+      kind: 'fake',
       channels: ['sms'],
       capacity: 10,
       async takeTurn(_, { isUrgent, leftMs, hasOther }) {
         told.push({ name, isUrgent, hasOther, isLong: leftMs > 50_000 && leftMs <= 60_000 })
-        return turns(name, async (timeoutMs) => {
+        return turns(async (timeoutMs) => {
           expect(timeoutMs).toBe(1_000)
           return unavailable
         })()
@@ -937,9 +967,10 @@ describe('what a provider says', () => {
     let callLeftMs = 0
     const guarded: GuardedProvider = {
       name: 'a',
+      kind: 'fake',
       channels: ['sms'],
       capacity: 10,
-      takeTurn: turns('a', async (_, leftMs) => {
+      takeTurn: turns(async (_, leftMs) => {
         callLeftMs = leftMs
         return accepted
       }),
@@ -955,10 +986,11 @@ describe('what a provider says', () => {
   describe('it is claimed, and its slot does not come', () => {
     const claimedAt = (name: string, takeSlot: Turn['takeSlot']): GuardedProvider => ({
       name,
+      kind: 'fake',
       channels: ['sms'],
       capacity: 10,
       takeTurn: async () => ({
-        ...(await turns(name, () => Promise.reject(new Error('called')))()),
+        ...(await turns(() => Promise.reject(new Error('called')))()),
         takeSlot,
       }),
       away: () => undefined,
@@ -999,6 +1031,7 @@ describe('what a provider says', () => {
       retryInMs: number,
     ): GuardedProvider => ({
       name,
+      kind: 'fake',
       channels: ['sms'],
       capacity: 10,
       takeTurn: async () => ({ kind: 'deferred', reason, retryInMs }),
@@ -1018,4 +1051,44 @@ describe('what a provider says', () => {
     expect((await worker([held('a', 'quota', 7_000), b.guarded])(id)).done).toBe(true)
     expect(await outcomesOf(id)).toEqual(['b accepted'])
   })
+})
+
+describe('the answer to a claim is lost', () => {
+  /** The store of a worker whose first claim is committed, or not, and gets no answer. */
+  function losing(isCommitted: boolean) {
+    let claims = 0
+    return {
+      ...store,
+      async claim(asked: ClaimAsked) {
+        claims += 1
+        if (claims > 1) return store.claim(asked)
+        if (isCommitted) await store.claim(asked)
+        throw new Unavailable('postgresql', undefined)
+      },
+    }
+  }
+
+  test.for([
+    ['it was committed', true],
+    ['it was not committed', false],
+  ] as const)(
+    '%s: the notice is sent, with one attempt, and goes back on the queue',
+    async ([, isCommitted]) => {
+      const { guarded, calls } = guardedOf('a', [accepted])
+      const id = await created()
+      const added: string[] = []
+      const deliver = worker([guarded], {
+        store: losing(isCommitted),
+        producer: { add: async (job) => void added.push(job.id) },
+      })
+      await expect(deliver(id)).rejects.toThrow(Unavailable)
+      await eventually(
+        async () => (await rowOf(id)).claims > 0 && (await rowOf(id)).state === 'pending',
+      )
+      await untilDone(deliver, id)
+      expect(calls).toEqual([id])
+      expect(await outcomesOf(id)).toEqual(['a accepted'])
+      if (isCommitted) await eventually(() => expect(added).toEqual([id]))
+    },
+  )
 })

@@ -39,10 +39,12 @@ function open(
     hasPassed: false,
     opensInMs: 0,
     traceParent: null,
+    format: 1,
   }
   let calls = 0
   const guarded: GuardedProvider = {
     name: 'a',
+    kind: 'fake',
     channels: ['sms'],
     capacity: 1,
     async takeTurn() {
@@ -51,7 +53,7 @@ function open(
         calls += 1
         return answer as SendResult
       }
-      return { kind: 'turn', provider: 'a', takeSlot: async () => slot, call, async end() {} }
+      return { kind: 'turn', takeSlot: async () => slot, call, async end() {} }
     },
     away: () => undefined,
     state: () => 'ready',

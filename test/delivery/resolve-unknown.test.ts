@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
@@ -17,21 +17,21 @@ const metrics = createMetrics({ process: 'worker' })
 const log = createLog({ level: 'silent', process: 'test' })
 const asked: string[] = []
 
-function provider(name: string, answer?: SendResult): GuardedProvider {
+function provider(name: string, answer?: SendResult, kind = 'fake'): GuardedProvider {
   const query = async (sent: SentMessage, timeoutMs: number) => {
     asked.push(
       `${name} ${sent.noticeId} ${sent.to} ${new Date(sent.sentAt).toISOString()} ${timeoutMs}`,
     )
     return answer as SendResult
   }
-  return { name, ...(answer ? { query } : {}) } as unknown as GuardedProvider
+  return { name, kind, ...(answer ? { query } : {}) } as unknown as GuardedProvider
 }
 
 const at = (second: number) => `2026-11-22T12:00:0${second}.000Z`
 
 /** Settles the attempts of a notice. Each has a provider (null: lost with its worker) and an outcome. */
 async function resolve(
-  attempts: readonly [string | null, AttemptOutcome][],
+  attempts: readonly [string | null, AttemptOutcome, kind?: string][],
   providers: readonly GuardedProvider[],
   findReceipt: () => Promise<{ provider: string; messageId?: string } | undefined> = async () =>
     undefined,
@@ -43,8 +43,9 @@ async function resolve(
     recipient: '+8613800138000',
     hasPassed,
     attempts: attempts.map(
-      ([provider, outcome], index): Attempt => ({
+      ([provider, outcome, kind], index): Attempt => ({
         provider,
+        kind,
         outcome,
         at: at(index),
         durationMs: 1,
@@ -119,9 +120,9 @@ test('only the provider that had it is asked', async () => {
   expect(asked).toHaveLength(1)
 })
 
-test('lost with its worker: every provider is asked, and it was not taken when all of them say so', async () => {
+test('lost with a worker that stored no provider: every provider is asked; one may have it, but none can deny it', async () => {
   const all = await resolve([[null, 'unknown']], [provider('a', notTaken), provider('b', notTaken)])
-  expect(all.told).toEqual(['null not_taken'])
+  expect([all.told, all.left]).toEqual([[], 1])
   expect(asked).toHaveLength(2)
   const one = await resolve([[null, 'unknown']], [provider('a', notTaken), provider('b', noWord)])
   expect(one.told).toEqual([])
@@ -163,4 +164,19 @@ test('an early receipt has the first word; with receipts out of reach the provid
     Promise.reject(new Error('a fault of ours')),
   )
   await expect(broken).rejects.toThrow('a fault of ours')
+})
+
+describe('the provider of the call has been replaced by another', () => {
+  test('another name: nothing is asked, and the outcome stays unknown', async () => {
+    const { outcome, left } = await resolve([['a', 'unknown']], [provider('b', notTaken)])
+    expect([outcome, left, asked]).toEqual([undefined, 1, []])
+  })
+
+  test('the same name, another kind: nothing is asked, and the outcome stays unknown', async () => {
+    const attempts: [string, AttemptOutcome, string][] = [['a', 'unknown', 'twilio']]
+    const { outcome, left } = await resolve(attempts, [provider('a', notTaken, 'aliyun')])
+    expect([outcome, left, asked]).toEqual([undefined, 1, []])
+    const same = await resolve(attempts, [provider('a', notTaken, 'twilio')])
+    expect(same.left).toBe(0)
+  })
 })

@@ -246,3 +246,26 @@ test('isKnown: 2,000 look-ups wait for PostgreSQL, more are refused until it ans
   expect(new Set(await waiting)).toEqual(new Set([false]))
   expect(await isKnown()).toBe(false)
 })
+
+test.for([
+  ['waits', 'pending', '[]', 'proceed'],
+  [
+    'waits after an attempt that may have arrived',
+    'pending',
+    '[{"outcome": "unknown"}]',
+    'answered',
+  ],
+  ['is in a call', 'sending', '[]', 'answered'],
+] as const)(
+  'reserve: an answered key whose notice %s after its time → its repeat',
+  async ([, state, attempts, kind]) => {
+    const key = newKey()
+    const id = newId()
+    await idempotency.reserve('app', key, ['request'], id)
+    await idempotency.keep('app', key, id, { outcome: 'accepted', id })
+    await store.insert(newNotice(id))
+    const change = 'UPDATE notice SET state = $2, attempts = $3, expires_at = now() WHERE id = $1'
+    await pool.query(change, [id, state, attempts])
+    expect(await idempotency.reserve('app', key, ['request'], newId())).toMatchObject({ kind })
+  },
+)

@@ -40,6 +40,7 @@ beforeAll(async () => {
   const claim = open && (await store.claim(open))
   const outcome = { id, claims: claim?.claims ?? 0, state: 'sent', attempts: [] } as const
   expect(await store.record(outcome)).toBe(true)
+  await store.takeBack({ id, claims: 0 })
   await store.takeOverdue('captcha', 10, 1_000, 1_000)
   await store.oldestOpenSeconds()
   await store.scheduledCount()
@@ -50,16 +51,19 @@ test('each is planned once for a connection, without its values', async () => {
     `SELECT name, custom_plans AS "custom" FROM pg_prepared_statements WHERE name LIKE 'notice-%' ORDER BY 1`,
   )
   expect(rows).toEqual(
-    ['claim', 'create', 'oldest', 'open', 'overdue', 'record', 'scheduled'].map((name) => ({
-      name: `notice-${name}`,
-      custom: '0',
-    })),
+    ['claim', 'create', 'oldest', 'open', 'overdue', 'record', 'scheduled', 'take-back'].map(
+      (name) => ({
+        name: `notice-${name}`,
+        custom: '0',
+      }),
+    ),
   )
 })
 
 test.each([
   ['notice-open', [ids, ...range]],
-  ['notice-claim', [ids, 'ARRAY[1]', '1000', ...range]],
+  ['notice-claim', [ids, 'ARRAY[1]', 'NULL', '1000', ...range]],
+  ['notice-take-back', [ids, 'ARRAY[1]', 'NULL', ...range]],
   ['notice-record', [ids, 'ARRAY[1]', ...Array(6).fill('NULL'), ...range]],
 ])(
   '%s reads only the partition of its ids, by the index, although all are empty',

@@ -512,3 +512,107 @@ test('the end of a code: the first one stays, but a code that passed has passed;
   await store.endCode({ id: canceled, end: 'passed' })
   expect(await ends()).toEqual(['tries', 'passed', null])
 })
+
+test('the end of a code: of two ends in one statement `passed` wins, in either order', async () => {
+  const [first, second] = [await created(), await created()]
+  await Promise.all([
+    store.endCode({ id: first, end: 'tries' }),
+    store.endCode({ id: first, end: 'passed' }),
+    store.endCode({ id: second, end: 'passed' }),
+    store.endCode({ id: second, end: 'canceled' }),
+  ])
+  expect((await rowOf(first)).code_end).toBe('passed')
+  expect((await rowOf(second)).code_end).toBe('passed')
+})
+
+test('adopt: a repeat adopts a waiting row → the first request does not close it, and the worker that has read it still claims it', async () => {
+  const id = await created()
+  const open = await store.findOpen(id)
+  expect(await store.adopt('default', id)).toMatchObject({ isOpen: true })
+  await store.abandon([id])
+  const claim = await store.claim({ id, claims: open?.claims ?? -1 })
+  expect(claim).toMatchObject({ claims: 1 })
+})
+
+test('adopt: the row of a call that was freed as lost → the late outcome of its worker still counts', async () => {
+  const id = await created()
+  await claimOf(id)
+  await freeLost(id)
+  await store.adopt('default', id)
+  expect(await store.record({ id, claims: 1, state: 'sent', attempts: [attempt] })).toBe(true)
+})
+
+test('adopt: a row whose time ended while it waited is no answer to a repeat; one that may have arrived is', async () => {
+  const [late, unknown] = [await created(), await created()]
+  await claimOf(unknown)
+  const attempts = [{ ...attempt, outcome: 'unknown' } as const]
+  await store.record({ id: unknown, claims: 1, state: 'pending', attempts, retryInMs: 0 })
+  await pool.query(`UPDATE notice SET expires_at = now() WHERE id = ANY($1::uuid[])`, [
+    [late, unknown],
+  ])
+  expect(await store.adopt('default', late)).toBe(null)
+  expect(await store.adopt('default', unknown)).toMatchObject({ isOpen: true })
+})
+
+describe('takeBack', () => {
+  const by = (id = newId()) => ({ id, provider: 'sms', kind: 'fake' })
+
+  test('a claim whose answer was lost: pending again without an attempt, and due; once more changes nothing', async () => {
+    const asked = { id: await created(), claims: 0, by: by() }
+    await store.claim(asked)
+    expect(await store.takeBack(asked)).toBe(true)
+    expect(await store.takeBack(asked)).toBe(false)
+    const row = await rowOf(asked.id)
+    expect(row).toMatchObject({ state: 'pending', claims: 2, attempts: [], claim: null })
+    expect(row.due_at.getTime()).toBeLessThanOrEqual(Date.now() + 1_000)
+    expect(await claimOf(asked.id)).toMatchObject({ claims: 3 })
+  })
+
+  test('a claim that is committed only after it was taken back: it gets nothing', async () => {
+    const asked = { id: await created(), claims: 0, by: by() }
+    expect(await store.takeBack(asked)).toBe(false)
+    expect(await store.claim(asked)).toBe(null)
+  })
+
+  test('the claim of another worker stays', async () => {
+    const id = await created()
+    await store.claim({ id, claims: 0, by: by() })
+    expect(await store.takeBack({ id, claims: 0, by: by() })).toBe(false)
+    expect((await rowOf(id)).state).toBe('sending')
+  })
+})
+
+test('a claim that ended: the lost attempt has the provider of the claim and its kind', async () => {
+  const id = await created()
+  await store.claim({ id, claims: 0, by: { id: newId(), provider: 'sms', kind: 'twilio' } })
+  await freeLost(id)
+  expect((await rowOf(id)).attempts).toMatchObject([
+    { provider: 'sms', kind: 'twilio', outcome: 'unknown', detail: 'the worker was lost' },
+  ])
+})
+
+describe('record, repeated because its answer was lost', () => {
+  const sent = (id: string, outcome = 'accepted' as const) =>
+    ({ id, claims: 1, state: 'sent', attempts: [{ ...attempt, outcome }] }) as const
+
+  test.for(['delivered', 'failed'])(
+    'a receipt has made it %s → it counts as written',
+    async (state) => {
+      const id = await created()
+      await claimOf(id)
+      await store.record(sent(id))
+      await pool.query(`UPDATE notice SET state = $2, finished_at = now() WHERE id = $1`, [
+        id,
+        state,
+      ])
+      expect(await store.record({ ...sent(id), isRepeat: true })).toBe(true)
+    },
+  )
+
+  test('another worker wrote the same state after the same claim → not written by this one', async () => {
+    const id = await created()
+    await claimOf(id)
+    await store.record({ ...sent(id), attempts: [{ ...attempt, outcome: 'unknown' }] })
+    expect(await store.record({ ...sent(id), isRepeat: true })).toBe(false)
+  })
+})

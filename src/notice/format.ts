@@ -1,0 +1,11 @@
+/**
+ * The format of a row: how a worker reads its variables, and where Redis has its code. A worker that does not know the format
+ * of a row leaves it pending, and a worker of a newer version sends it (I27). So during an upgrade no code is taken for
+ * lost.
+ *
+ * If a version stores codes or variables in another way, its API must write the next number, and its workers must also read
+ * the previous one. Processes from before this column wrote the first format.
+ */
+export const noticeFormat = 1
+
+export const isKnownFormat = (format: number): boolean => format === noticeFormat
