@@ -89,7 +89,9 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
       const { isUrgent, isPatient, withinMs, weight } = request
       const waiting = urgent.length + bulk.length
       if (isClosed) return sentAway
-      if (waiting === 0 && hasRoom(weight)) return grant(weight)
+      // A code passes bulk notices, also one that waits for more slots than are free.
+      const ahead = isUrgent ? urgent.length : waiting
+      if (ahead === 0 && hasRoom(weight)) return grant(weight)
       if (waiting >= maxWaiting) {
         // A code takes the place of the latest bulk notice.
         const last = isUrgent ? bulk.pop() : undefined

@@ -3,8 +3,8 @@
  * of a row leaves it pending, and a worker of a newer version sends it (I27). So during an upgrade no code is taken for
  * lost.
  *
- * If a version stores codes or variables in another way, its API must write the next number, and its workers must also read
- * the previous one. Processes from before this column wrote the first format.
+ * A version that stores codes or variables in another way writes the next number. Its workers must also read the previous
+ * one. Processes from before this column wrote the first format.
  */
 export const noticeFormat = 1
 

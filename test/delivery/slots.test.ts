@@ -69,6 +69,21 @@ test('slots: one that needs three waits until three are free, those behind it to
   expect(entered).toEqual(['a', 'b', 'heavy', 'c'])
 })
 
+test('slots: a code passes a bulk notice that waits for more slots than are free', async () => {
+  const slots = createSlots(() => 9, 10)
+  const { entered, take, leaveAll } = line(slots)
+  await take('a', { ...bulk, weight: 7 })
+  void take('heavy', { ...bulk, weight: 4 })
+  void take('code 1', code)
+  void take('code 2', code)
+  void take('code 3', code)
+  await new Promise(setImmediate)
+  expect(entered).toEqual(['a', 'code 1', 'code 2'])
+  void take('light', bulk)
+  await leaveAll()
+  expect(entered).toEqual(['a', 'code 1', 'code 2', 'code 3', 'heavy', 'light'])
+})
+
 test('slots: the time of one that waits ends → it goes without, and the next is not held up', async () => {
   const slots = createSlots(() => 2, 10)
   const { entered, take } = line(slots)
