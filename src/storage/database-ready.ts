@@ -1,23 +1,36 @@
 /** Checks if PostgreSQL works now, and explains its errors to operators. */
 import { commandLine } from '../base/command-line.ts'
+import { Unavailable } from '../base/unavailable.ts'
 import type { Database } from './database.ts'
-import { pendingMigrations } from './migrate.ts'
+import { knownMigrations, pendingMigrations } from './migrate.ts'
+import { proveSession } from './session.ts'
 
 /** Why no send can succeed now; empty if PostgreSQL works. Never throws. */
-export async function reasonsPostgresNotReady({ pool }: Pick<Database, 'pool'>): Promise<string[]> {
+export async function reasonsPostgresNotReady({
+  pool,
+  read,
+}: Pick<Database, 'pool' | 'read'>): Promise<string[]> {
   try {
+    await proveSession(pool)
     const pending = await pendingMigrations(pool)
-    if (pending.length > 0) {
-      return [
-        `migrations not applied: ${pending.length}, the first is ${pending[0]}; run ${commandLine('migrate')}`,
-      ]
-    }
+    if (pending.length > 0) return [notApplied(pending)]
     const { rows } = await pool.query({ name: 'ready', text: proofSql })
-    return rows[0].mayReadKeys ? [] : [noRight('permission denied for table api_key')]
+    if (!rows[0].mayReadKeys) return [noRight('permission denied for table api_key')]
+    await pool.query(roomSql).catch(unlessBounded)
+    await read((prisma) => prisma.notice.findUnique({ where: { id: proofId } }))
+    return []
   } catch (error) {
-    return [postgresProblem(error)]
+    const cause = error instanceof Unavailable ? error.cause : error
+    if ((cause as { code?: string }).code !== 'NO_TABLES') return [postgresProblem(cause)]
+    return [notApplied(await knownMigrations())]
   }
 }
+
+const notApplied = (names: readonly string[]) =>
+  `migrations not applied: ${names.length}, the first is ${names[0]}; run ${commandLine('migrate')}`
+
+/** No notice has this id. Ids begin with their time, so its place is in the default partition. */
+const proofId = '00000000-0000-7000-8000-000000000000'
 
 /**
  * All statements that write for a send and its delivery, but for no rows. PostgreSQL checks rights, columns and
@@ -36,6 +49,25 @@ const proofSql = `
        j AS (UPDATE early_receipt SET look_at = look_at WHERE false),
        k AS (DELETE FROM early_receipt WHERE false)
   SELECT has_table_privilege('api_key', 'SELECT') AS "mayReadKeys"`
+
+/**
+ * Writes a row and takes it back. Vacuum frees its place soon, also while an old transaction is open. The row may find
+ * room in a page that exists. So a temporary file of some 300 kB proves that the disk has room for a new page; it ends with
+ * its statement.
+ */
+const roomSql = `
+  BEGIN;
+  INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, state, created_at, expires_at)
+  VALUES (overlay('${proofId}' PLACING right(gen_random_uuid()::text, 12) FROM 25)::uuid,
+    '', 'notice', 'sms', '', '', '', 'failed', now(), now());
+  SET LOCAL work_mem = '64kB';
+  SELECT count(*) FROM generate_series(1, 20000);
+  ROLLBACK`
+
+/** A small `temp_file_limit` of the role refuses the file, which comes after the row. */
+function unlessBounded(error: { code?: string }): void {
+  if (error.code !== '53400') throw error
+}
 
 /** One sentence for an error of PostgreSQL or of its connection, without the address. */
 function postgresProblem(error: unknown): string {
@@ -69,6 +101,7 @@ const problems: readonly (readonly [RegExp, (message: string) => string])[] = [
   [/^25006$/, () => 'postgresql is read-only (a standby, or default_transaction_read_only is on)'],
   [/^(42P01|42703|3F000)$/, (message) => `postgresql schema differs from this build: ${message}`],
   [/CERT|LEAF_SIGNATURE/, () => 'postgresql has a certificate that is not trusted; check CA_FILE'],
+  [/^53100$/, () => 'postgresql has no room left on its disk'],
   [/^53300$/, () => 'postgresql has no connection left (max_connections)'],
   [/^53/, (message) => `postgresql is short of resources: ${message}`],
   [/^57P/, () => 'postgresql is out of reach (it is starting or shutting down)'],

@@ -2,10 +2,12 @@
  * One pool of connections, used in two ways. Prisma's typed client makes reads and rare writes. Plain SQL on the same
  * pool makes the statements of every message: they have many rows each, and Prisma has no form for them.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { Unavailable } from '../base/unavailable.ts'
 import { PrismaClient } from './generated/client.ts'
+import { enterSchema, schemaInUrl } from './schema.ts'
 import { openSession } from './session.ts'
 
 export interface Database {
@@ -53,9 +55,13 @@ export function openDatabase(
   },
 ): Database {
   let clockAheadMs = () => Date.now() - performance.now()
+  const wantedSchema = schemaInUrl(url)
+  /** The schema of the newest connection. Unknown before the first one. */
+  let schema: string | undefined
   async function onConnect(client: pg.ClientBase): Promise<void> {
     const aheadMs = (await openSession(client, statementTimeoutMs)) - performance.now()
     clockAheadMs = () => aheadMs
+    schema = await enterSchema(client, wantedSchema)
     if (options.plansOnce) await client.query(plansOnceSql)
   }
 
@@ -71,18 +77,29 @@ export function openDatabase(
     onConnect,
   })
   pool.on('error', options.onError)
-  const prisma = new PrismaClient({
-    adapter: new PrismaPg(pool, { statementNameGenerator: createNames() as NameOf }),
-  })
+
+  const statementNameGenerator = createNames() as NameOf
+  let typed: { schema: string; prisma: PrismaClient } | undefined
+  /** Prisma names the schema in its statements, so its client is made after the first connection. */
+  async function typedClient(): Promise<PrismaClient> {
+    if (schema === undefined) (await pool.connect()).release()
+    const now = schema as string
+    if (typed?.schema !== now) {
+      const adapter = new PrismaPg(pool, { schema: now, statementNameGenerator })
+      typed = { schema: now, prisma: new PrismaClient({ adapter }) }
+    }
+    return typed.prisma
+  }
 
   return {
     pool,
-    async query<Row>(name: string, text: string, values: readonly unknown[]) {
-      const asked = pool.query({ name, text, values: values as unknown[] })
-      const { rows } = await asked.catch(failed)
-      return rows as Row[]
+    query<Row>(name: string, text: string, values: readonly unknown[]) {
+      return inTurn(async () => {
+        const { rows } = await pool.query({ name, text, values: values as unknown[] })
+        return rows as Row[]
+      })
     },
-    read: (work) => work(prisma).catch(failed),
+    read: (work) => inTurn(async () => work(await typedClient())),
     nowMs: () => Math.floor(clockAheadMs() + performance.now()),
     async onOwnConnection({ statementTimeoutMs, signal }, work) {
       signal?.throwIfAborted()
@@ -102,6 +119,7 @@ export function openDatabase(
         signal?.throwIfAborted()
         signal?.addEventListener('abort', end)
         await openSession(client, statementTimeoutMs)
+        await enterSchema(client, wantedSchema)
         return await work(client)
       } finally {
         signal?.removeEventListener('abort', end)
@@ -109,7 +127,7 @@ export function openDatabase(
       }
     },
     async close() {
-      await prisma.$disconnect()
+      await typed?.prisma.$disconnect()
       await pool.end()
     },
   }
@@ -138,8 +156,31 @@ function createNames() {
   }
 }
 
-function failed(error: unknown): never {
-  throw isOutOfReach(error) ? new Unavailable('postgresql', error) : error
+/**
+ * Statements in the way of others fail in these ways, and nothing of them stays: serialization failure, deadlock, no lock.
+ * The same statement succeeds in its turn.
+ */
+const outOfTurn = /^(40001|40P01|55P03)$/
+const turnTries = 5
+
+/** Runs a statement, again if others were in its way. Errors that are not about the statement become Unavailable. */
+async function inTurn<Result>(run: () => Promise<Result>): Promise<Result> {
+  for (let triesLeft = turnTries - 1; ; triesLeft--) {
+    try {
+      return await run()
+    } catch (error) {
+      const isOutOfTurn = outOfTurn.test(codeOf(error) ?? '')
+      if (!isOutOfTurn && !isOutOfReach(error)) throw error
+      if (!isOutOfTurn || triesLeft === 0) throw new Unavailable('postgresql', error)
+      await sleep(Math.random() * 20 * (turnTries - triesLeft))
+    }
+  }
+}
+
+/** The SQLSTATE, Prisma's code, or the code of a system error. */
+function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined
+  return errorInPrisma(error)?.originalCode ?? (error as { code?: string }).code
 }
 
 /**
@@ -153,7 +194,7 @@ function isOutOfReach(error: unknown): boolean {
   const inPrisma = errorInPrisma(error)
   const { severity } = (inPrisma ?? error) as { severity?: string }
   if (severity === 'FATAL') return true
-  const code = inPrisma?.originalCode ?? (error as { code?: string }).code
+  const code = codeOf(error)
   // Time-outs and lost connections in the driver have no code; system errors have an E-name.
   if (code === undefined) return error.name === 'Error' || error.name === 'DriverAdapterError'
   if (/^P\d{4}$/.test(code)) return /^P1/.test(code) || code === 'P2024'

@@ -15,6 +15,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { prepareSchema, schemaInUrl } from './schema.ts'
 import { openSession } from './session.ts'
 
 const migrationsFolder = new URL('../../prisma/migrations/', import.meta.url)
@@ -53,11 +54,13 @@ export async function migrate(
     // Refuses a pooler: behind one, the lock below could outlive this process.
     await openSession(client, statementTimeoutMs)
     await client.query('SELECT pg_advisory_lock($1)', [migrationLockId])
-    await client.query(createMigrationsTable)
+    await prepareSchema(client, schemaInUrl(databaseUrl))
     const applied = await appliedChecksums(client)
+    // `IF NOT EXISTS` would need the right to create tables also for a table that exists.
+    if (!applied) await client.query(createMigrationsTable)
     const names: string[] = []
     for (const migration of migrations) {
-      const known = applied.get(migration.name)
+      const known = applied?.get(migration.name)
       if (known === migration.checksum) continue
       if (known) throw new Error(`migration ${migration.name} was changed after it was applied`)
       await apply(client, migration, patience)
@@ -71,18 +74,15 @@ export async function migrate(
 
 /** The migrations that are not applied yet, for `readyz`. Throws if PostgreSQL is away. */
 export async function pendingMigrations(pool: pg.Pool): Promise<string[]> {
-  const names = await knownNames()
-  const { rows } = await pool.query(
-    "SELECT to_regclass('_prisma_migrations') IS NOT NULL AS exists",
-  )
-  const applied = rows[0].exists ? await appliedChecksums(pool) : new Map()
-  return names.filter((name) => !applied.has(name))
+  const names = await knownMigrations()
+  const applied = await appliedChecksums(pool)
+  return names.filter((name) => !applied?.has(name))
 }
 
 /** Read only once. A running process needs the migrations of this build, also after an update replaced its files. */
 let known: Promise<string[]> | undefined
 
-function knownNames(): Promise<string[]> {
+export function knownMigrations(): Promise<string[]> {
   known ??= namesIn(migrationsFolder).catch((error) => {
     known = undefined
     throw error
@@ -106,7 +106,14 @@ async function readMigrations(folder: URL): Promise<Migration[]> {
   )
 }
 
-async function appliedChecksums(client: pg.Client | pg.Pool): Promise<Map<string, string>> {
+/** Undefined without the table of migrations. */
+async function appliedChecksums(
+  client: pg.Client | pg.Pool,
+): Promise<Map<string, string> | undefined> {
+  const there = await client.query(
+    "SELECT to_regclass(quote_ident(current_schema()) || '._prisma_migrations') IS NOT NULL AS exists",
+  )
+  if (!there.rows[0].exists) return undefined
   const { rows } = await client.query(
     'SELECT migration_name, checksum FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
   )
@@ -156,7 +163,7 @@ async function applyOnce(client: pg.Client, migration: Migration, lockMs: number
 }
 
 const createMigrationsTable = `
-  CREATE TABLE IF NOT EXISTS _prisma_migrations (
+  CREATE TABLE _prisma_migrations (
     id VARCHAR(36) PRIMARY KEY NOT NULL,
     checksum VARCHAR(64) NOT NULL,
     finished_at TIMESTAMPTZ,

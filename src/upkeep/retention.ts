@@ -102,6 +102,7 @@ async function retainOn(
   }
 }
 
-/** The lock ends with its connection. */
+/** The lock ends with its connection. Each schema of a database has its own lock; `public` keeps the lock of older versions. */
 const beginSql = `
-  SELECT pg_try_advisory_lock($1) AS "isTaken", floor(extract(epoch FROM now()) * 1000)::float8 AS "nowMs"`
+  SELECT pg_try_advisory_lock($1::bigint + CASE current_schema() WHEN 'public' THEN 0
+      ELSE hashtext(current_schema())::bigint << 32 END) AS "isTaken", floor(extract(epoch FROM now()) * 1000)::float8 AS "nowMs"`

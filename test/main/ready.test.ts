@@ -161,6 +161,15 @@ describe('I25: /readyz is 503 while no send could succeed, says why, and recover
       reason: 'postgresql user lacks a right: permission denied for table notice',
     },
     {
+      what: 'PostgreSQL has no room for a row',
+      break: () =>
+        schema.query(`CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$;
+          CREATE TRIGGER full_disk BEFORE INSERT ON notice FOR EACH ROW EXECUTE FUNCTION full_disk()`),
+      mend: () => schema.query('DROP FUNCTION full_disk CASCADE'),
+      reason: 'postgresql has no room left on its disk',
+    },
+    {
       what: 'PostgreSQL gives our user no right to read keys',
       accepts: true, // while they are remembered
       break: () => schema.query('REVOKE SELECT ON api_key FROM product'),

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../src/storage/database.ts'
+import { reasonsPostgresNotReady } from '../../src/storage/database-ready.ts'
 import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -112,4 +113,19 @@ test('look-ups by recipient are planned once per connection, and only the first 
     await find({ recipientHash, scene: { in: Array.from({ length: scenes }, String) } })
   }
   expect(await named()).toBe(8)
+})
+
+test('the proof that PostgreSQL can write → a file that needs new room on the disk, and no row', async () => {
+  const { url, pool } = await testDatabase()
+  const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
+  const written = async () => {
+    const sql = `SELECT temp_bytes::int AS bytes FROM pg_stat_database WHERE datname = current_database()`
+    return (await pool.query<{ bytes: number }>(sql)).rows[0]?.bytes ?? 0
+  }
+  const before = await written()
+  expect(await reasonsPostgresNotReady(database)).toEqual([])
+  // PostgreSQL counts at the end of a connection.
+  await database.close()
+  await eventually(async () => expect(await written()).toBeGreaterThan(before + 200_000))
+  expect((await pool.query('SELECT FROM notice')).rowCount).toBe(0)
 })
