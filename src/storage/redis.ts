@@ -89,6 +89,7 @@ function openClient(url: string, options: RedisOptions): RedisClient {
     return new Cluster(hostsOf(url), {
       redisOptions: { ...redisOptions, ...credentials },
       clusterRetryStrategy: retryStrategy,
+      ...(options.enableOfflineQueue === false ? { clusterNodeRetryStrategy: reconnectOnce } : {}),
       enableOfflineQueue: options.enableOfflineQueue ?? true,
       slotsRefreshTimeout: 2_000,
       // When a node is away, each redirection costs a tenth of a second. Four are enough to follow a moved slot, and a
@@ -107,6 +108,13 @@ function openClient(url: string, options: RedisOptions): RedisClient {
   }
   return new Redis(url, options)
 }
+
+/**
+ * Without a strategy for its nodes, a `Cluster` of ioredis sends a command again whose connection ended before the
+ * answer, also with `maxRetriesPerRequest: 0`. That uses up right codes and counts attempts twice. If the new connection
+ * fails, the node is removed, and found again by its slots.
+ */
+const reconnectOnce = (attempt: number) => (attempt === 1 ? 0 : null)
 
 function hostsOf(url: string): { host: string; port: number }[] {
   const hosts = /^redis\+\w+:\/\/(?:[^@/]*@)?([^/]*)/.exec(url)?.[1] ?? ''
