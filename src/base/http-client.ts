@@ -29,11 +29,23 @@ export type HttpOutcome =
 /** An answer of a provider is a few hundred bytes; a longer one comes from something else. */
 const maxAnswerBytes = 256 * 1024
 
+/** A part of an answer counts as this many bytes at least, because each costs processor time. */
+const leastPartBytes = 64
+
+/** Interim answers (1xx) that a call accepts. A server may send any number of them. */
+const maxInterimAnswers = 20
+
 /** Shorter than the keep-alive of usual servers, so that nothing is written to a closing connection. */
 const idleTimeoutMs = 4_000
 
-/** A call beyond `maxConnections` waits until another call ends; its time limit includes that wait. */
-export function createHttpClient(timeoutMs: number, maxConnections = 200) {
+/**
+ * A call beyond `maxConnections` waits until another call ends; its time limit includes that wait. `answerMs` replaces
+ * the time limit when the request is on its way: a late answer is better than none.
+ */
+export function createHttpClient(
+  timeoutMs: number,
+  { maxConnections = 200, answerMs }: { maxConnections?: number; answerMs?: number } = {},
+) {
   const agent = new Agent({
     connections: maxConnections,
     keepAliveTimeout: idleTimeoutMs,
@@ -53,12 +65,12 @@ export function createHttpClient(timeoutMs: number, maxConnections = 200) {
       let controller: Dispatcher.DispatchController | undefined
       let status = 0
       let headers: AnswerHeaders = {}
-      const chunks: Buffer[] = []
-      let bytes = 0
+      const body = createBody()
+      let interimAnswers = 0
       let isEnded = false
 
       const abort = () => giveUp('no answer in time')
-      const stopCountdown = startCountdown(timeoutMs, abort)
+      let stopCountdown = startCountdown(timeoutMs, abort)
       signal.addEventListener('abort', abort, { once: true })
       closing.signal.addEventListener('abort', abort, { once: true })
 
@@ -87,21 +99,26 @@ export function createHttpClient(timeoutMs: number, maxConnections = 200) {
           onRequestStart(started) {
             controller = started
             // The connection was ready only after the call had ended.
-            if (isEnded) started.abort(new Error('call ended'))
+            if (isEnded) return started.abort(new Error('call ended'))
+            if (answerMs === undefined) return
+            stopCountdown()
+            stopCountdown = startCountdown(answerMs, abort)
           },
           onResponseStart(_, statusCode, responseHeaders) {
+            if (statusCode < 200) {
+              interimAnswers += 1
+              if (interimAnswers > maxInterimAnswers) giveUp('too many interim answers')
+              return
+            }
             status = statusCode
             const all = Object.entries(responseHeaders)
             headers = Object.fromEntries(all.map(([name, values]) => [name, [values].flat()[0]]))
           },
           onResponseData(_, chunk) {
-            bytes += chunk.length
-            if (bytes > maxAnswerBytes) giveUp('answer too large')
-            else chunks.push(chunk)
+            if (!body.add(chunk)) giveUp('answer too large')
           },
           onResponseEnd() {
-            const body = Buffer.concat(chunks).toString()
-            end({ kind: 'answered', status, headers, body })
+            end({ kind: 'answered', status, headers, body: body.text() })
           },
           onResponseError(_, error) {
             giveUp((error as { code?: string }).code ?? 'connection lost')
@@ -117,6 +134,33 @@ export function createHttpClient(timeoutMs: number, maxConnections = 200) {
       closing.abort()
       void agent.destroy()
     },
+  }
+}
+
+/**
+ * The body of an answer in one buffer that grows. A list of its parts would cost a hundred bytes and more for a part of
+ * one byte, and keep the memory from which each part was cut.
+ */
+function createBody() {
+  let bytes = Buffer.alloc(0)
+  let length = 0
+  let cost = 0
+  return {
+    /** False if the answer is too large. */
+    add(part: Buffer): boolean {
+      cost += Math.max(part.length, leastPartBytes)
+      if (cost > maxAnswerBytes) return false
+      const needed = length + part.length
+      if (needed > bytes.length) {
+        const grown = Buffer.alloc(Math.max(needed, 2 * bytes.length))
+        bytes.copy(grown, 0, 0, length)
+        bytes = grown
+      }
+      part.copy(bytes, length)
+      length = needed
+      return true
+    },
+    text: () => bytes.toString('utf8', 0, length),
   }
 }
 

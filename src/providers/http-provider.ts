@@ -17,7 +17,7 @@ export function createHttpProvider(
   name: string,
   { timeoutMs, concurrency, clock }: ProviderDeps,
 ) {
-  const client = createHttpClient(timeoutMs, concurrency)
+  const client = createHttpClient(timeoutMs, { maxConnections: concurrency })
   return {
     /** A result, or an answer whose body must be read. `first` may make a result before the status is checked. */
     async ask(

@@ -65,7 +65,7 @@ describe('an HTTP call', () => {
 
   it('that is aborted before it has a connection is not_sent, and nothing arrives later', async () => {
     const farEnd = await startHttpFarEnd(() => ({ status: 200, body: '{}' }))
-    const client = createHttpClient(30_000, 1)
+    const client = createHttpClient(30_000, { maxConnections: 1 })
     const abort = new AbortController()
     const call = (path: string, signal: AbortSignal) =>
       client.call(
