@@ -7,14 +7,19 @@
 export function startDeadline(
   outer: AbortSignal,
   timeoutMs: number,
-): { readonly signal: AbortSignal; clear(): void } {
+): { readonly signal: AbortSignal; restart(timeoutMs: number): void; clear(): void } {
   const controller = new AbortController()
   const end = () => controller.abort()
-  const stop = startCountdown(timeoutMs, end)
+  let stop = startCountdown(timeoutMs, end)
   outer.addEventListener('abort', end, { once: true })
   if (outer.aborted) end()
   return {
     signal: controller.signal,
+    /** Begins another time limit in place of the first one. */
+    restart(timeoutMs) {
+      stop()
+      stop = startCountdown(timeoutMs, end)
+    },
     clear() {
       stop()
       outer.removeEventListener('abort', end)

@@ -1,5 +1,6 @@
 import { Agent, type Dispatcher } from 'undici'
 import { startCountdown } from './deadline.ts'
+import { createGrowingBuffer } from './growing-buffer.ts'
 
 /**
  * One HTTP call that reports whether a provider may have got the request. `not_sent` means that no byte of the request
@@ -65,7 +66,8 @@ export function createHttpClient(
       let controller: Dispatcher.DispatchController | undefined
       let status = 0
       let headers: AnswerHeaders = {}
-      const body = createBody()
+      const body = createGrowingBuffer()
+      let cost = 0
       let interimAnswers = 0
       let isEnded = false
 
@@ -115,10 +117,12 @@ export function createHttpClient(
             headers = Object.fromEntries(all.map(([name, values]) => [name, [values].flat()[0]]))
           },
           onResponseData(_, chunk) {
-            if (!body.add(chunk)) giveUp('answer too large')
+            cost += Math.max(chunk.length, leastPartBytes)
+            if (cost > maxAnswerBytes) giveUp('answer too large')
+            else body.append(chunk)
           },
           onResponseEnd() {
-            end({ kind: 'answered', status, headers, body: body.text() })
+            end({ kind: 'answered', status, headers, body: body.bytes().toString() })
           },
           onResponseError(_, error) {
             giveUp((error as { code?: string }).code ?? 'connection lost')
@@ -134,33 +138,6 @@ export function createHttpClient(
       closing.abort()
       void agent.destroy()
     },
-  }
-}
-
-/**
- * The body of an answer in one buffer that grows. A list of its parts would cost a hundred bytes and more for a part of
- * one byte, and keep the memory from which each part was cut.
- */
-function createBody() {
-  let bytes = Buffer.alloc(0)
-  let length = 0
-  let cost = 0
-  return {
-    /** False if the answer is too large. */
-    add(part: Buffer): boolean {
-      cost += Math.max(part.length, leastPartBytes)
-      if (cost > maxAnswerBytes) return false
-      const needed = length + part.length
-      if (needed > bytes.length) {
-        const grown = Buffer.alloc(Math.max(needed, 2 * bytes.length))
-        bytes.copy(grown, 0, 0, length)
-        bytes = grown
-      }
-      part.copy(bytes, length)
-      length = needed
-      return true
-    },
-    text: () => bytes.toString('utf8', 0, length),
   }
 }
 

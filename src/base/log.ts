@@ -7,6 +7,7 @@ import { createRequire } from 'node:module'
 import { pino } from 'pino'
 import { errorFacts } from './error-facts.ts'
 import { createLogOutput } from './log-output.ts'
+import { createSample } from './sample.ts'
 import { traceFields } from './traces.ts'
 import { Unavailable } from './unavailable.ts'
 
@@ -180,16 +181,4 @@ function findPrettifier(): ((line: string) => string) | undefined {
 function neverBlock(terminal: object): void {
   const { _handle: handle } = terminal as { _handle?: { setBlocking?(isBlocking: boolean): void } }
   handle?.setBlocking?.(false)
-}
-
-/** Returns true for the first `perSecond` calls of every second. */
-function createSample(perSecond: number): () => boolean {
-  let second = 0
-  let count = 0
-  return () => {
-    const now = Math.floor(performance.now() / 1_000)
-    count = now === second ? count + 1 : 1
-    second = now
-    return count <= perSecond
-  }
 }

@@ -15,9 +15,9 @@ export type HttpAnswer = Extract<HttpOutcome, { kind: 'answered' }>
 export function createHttpProvider(
   { kind, channels }: Pick<ProviderKind, 'kind' | 'channels'>,
   name: string,
-  { timeoutMs, concurrency, clock }: ProviderDeps,
+  { timeoutMs, answerMs = timeoutMs, concurrency, clock }: ProviderDeps,
 ) {
-  const client = createHttpClient(timeoutMs, { maxConnections: concurrency })
+  const client = createHttpClient(timeoutMs, { maxConnections: concurrency, answerMs })
   return {
     /** A result, or an answer whose body must be read. `first` may make a result before the status is checked. */
     async ask(

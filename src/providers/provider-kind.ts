@@ -28,8 +28,13 @@ export interface ProviderKind<Settings = unknown> {
 
 /** Parts of the process that a provider may use. */
 export interface ProviderDeps {
-  /** Time limit of one attempt, with the connection. The signal of `send` may end it earlier. */
+  /** Time limit until a message is handed over, with the connection. The signal of `send` may end it earlier. */
   readonly timeoutMs: number
+  /**
+   * Time limit for the answer to a message that was handed over. It is longer: without the answer, the outcome is
+   * unknown, and the message could go out twice. Absent: `timeoutMs` covers the answer too.
+   */
+  readonly answerMs?: number
   /** Number of calls at once, for kinds without a setting for it. */
   readonly concurrency: number
   /** Milliseconds since 1970. */

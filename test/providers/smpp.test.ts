@@ -1,6 +1,6 @@
 import tls from 'node:tls'
 import smppPackage, { type SmppPdu } from 'smpp'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import type { Receipt } from '../../src/base/receipt.ts'
 import type { ProviderDeps } from '../../src/providers/provider-kind.ts'
@@ -272,6 +272,28 @@ describe('smpp', () => {
     })
   })
 
+  it('a refused bind → no other bind for seconds, however much is sent', async () => {
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    const { farEnd, send } = await start({ password: 'another' }, {}, { onReceipt: async () => {} })
+    const results = []
+    for (let n = 0; n < 10; n++) results.push(await send('hello'))
+    const refused = { kind: 'unavailable', detail: 'SMPP bind refused with status 0x0000000e' }
+    expect(new Set(results.map((result) => JSON.stringify(result)))).toEqual(
+      new Set([JSON.stringify(refused)]),
+    )
+    expect(farEnd.openConnections()).toBeLessThanOrEqual(1)
+    expect(farEnd.binds).toHaveLength(1)
+    const waits = timers.mock.calls.map(([, ms]) => ms ?? 0)
+    expect(waits.some((ms) => ms > 1_500 && ms <= 5_000)).toBe(true)
+    expect(waits).not.toContain(1_000)
+  })
+
+  it('an answer after the time limit of the connection, within that of answers → accepted', async () => {
+    const answer = () => new Promise<void>((resolve) => setTimeout(resolve, 600))
+    const { send } = await start({ answer }, {}, { timeoutMs: 300, answerMs: 20_000 })
+    expect(await send('hello')).toMatchObject({ kind: 'accepted' })
+  })
+
   it('binds anew after the SMSC has unbound it', async () => {
     const { farEnd, send } = await start()
     await send('one')
@@ -520,14 +542,19 @@ describe('smpp', () => {
       const pdu = { commandId: 21, status: 0, sequence: 1, body: Buffer.from('abc') }
       const bytes = Buffer.concat([encodePdu(pdu), encodePdu({ ...pdu, sequence: 2 })])
       for (let at = 0; at <= bytes.length; at++) {
-        const read = createPduReader()
-        const pdus = [...(read(bytes.subarray(0, at)) ?? []), ...(read(bytes.subarray(at)) ?? [])]
-        expect(pdus.map(({ sequence }) => sequence)).toEqual([1, 2])
+        const reader = createPduReader()
+        const pdus = [bytes.subarray(0, at), bytes.subarray(at)].flatMap((part) => {
+          reader.append(part)
+          return Array.from({ length: 3 }, reader.next)
+        })
+        expect(pdus.filter((read) => read !== undefined)).toEqual([pdu, { ...pdu, sequence: 2 }])
       }
     })
 
     it.each(['HTTP/1.1 400', '\0\0\0\0', '\0\0\0\u000f'])('with length %j are refused', (bytes) => {
-      expect(createPduReader()(Buffer.from(bytes, 'latin1'))).toBeUndefined()
+      const reader = createPduReader()
+      reader.append(Buffer.from(bytes, 'latin1'))
+      expect([reader.next(), reader.next()]).toEqual(['invalid', 'invalid'])
     })
 
     it('that end too early are not read', () => {

@@ -1,12 +1,12 @@
 /**
- * A far end that misbehaves below its protocol, for every client that calls out. The protocol is data: what the far end
- * would say if it behaved. The misbehaviour is the same for all.
+ * A far end that misbehaves below its protocol, for every client that calls out. The protocol is data: the answers of a
+ * far end that behaves. The misbehaviour is the same for all.
  */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { releaseLater } from './release.ts'
 
-/** The words of a protocol. */
+/** The bytes of a protocol. */
 export interface Protocol {
   /** Sent to each new connection. */
   readonly greeting?: Buffer | undefined
@@ -16,7 +16,7 @@ export interface Protocol {
   readonly endless: readonly [Buffer, Buffer]
   /** The same in the smallest parts that the protocol has. */
   readonly crumbs: readonly [Buffer, Buffer]
-  /** Messages that nobody asked for, or that stand before an answer. */
+  /** Messages without a request, or before the answer. */
   readonly floods: readonly Buffer[]
   /** Announces another length than it has. */
   readonly lie: Buffer
@@ -121,7 +121,7 @@ async function sendSlowly(socket: Socket, answer: Buffer): Promise<void> {
   }
 }
 
-/** Never has more than a few hundred kilobytes of its own, however slowly the client reads. */
+/** Writes no faster than the client reads. */
 async function sendWithoutEnd(socket: Socket, parts: readonly Buffer[]): Promise<void> {
   const each = Math.ceil(16_384 / Buffer.concat(parts).length)
   const block = Buffer.concat(Array.from({ length: each }, () => parts).flat())
@@ -155,3 +155,46 @@ export const httpHeader: Protocol = {
   ...http,
   endless: [bytes('HTTP/1.1 200 OK\r\n'), bytes('a: b\r\n')],
 }
+
+/** A packet of SMPP 3.4: length, command, status, sequence, body. */
+function smppPdu(command: number, sequence: number, body = bytes(''), length = 16 + body.length) {
+  const head = Buffer.alloc(16)
+  head.writeUInt32BE(length, 0)
+  head.writeUInt32BE(command, 4)
+  head.writeUInt32BE(sequence, 12)
+  return Buffer.concat([head, body])
+}
+
+/** deliver_sm with a receipt in the usual text. */
+const smppReceipt = smppPdu(
+  0x05,
+  9,
+  Buffer.concat([
+    bytes('\0\0\x247700900123\0\0\0Acme\0\x04\0\0\0\0\0\0\0\0\x1b'),
+    bytes('id:0000017 stat:DELIVRD err'),
+  ]),
+)
+
+/** An SMSC. Binds are answered, other requests not. `floods` come behind the answer to the bind. */
+export const smpp = (floods: readonly Buffer[] = [smppReceipt]): Protocol => ({
+  answer: (request) => {
+    if (request.length < 16) return undefined
+    return smppPdu(
+      (request.readUInt32BE(4) | 0x80000000) >>> 0,
+      request.readUInt32BE(12),
+      bytes('x\0'),
+    )
+  },
+  greeting: smppPdu(0x80000009, 1, bytes('x\0')),
+  endless: [smppPdu(0x80000004, 1, bytes('x'), 65_536), bytes('x')],
+  crumbs: [bytes(''), smppPdu(0x80000004, 77)],
+  floods,
+  lie: smppPdu(0x80000004, 1, bytes(''), 0x7fffffff),
+})
+
+export const smppFloods = {
+  deliver_sm: smppReceipt,
+  enquire_link: smppPdu(0x15, 3),
+  'unknown commands': smppPdu(0x77, 3),
+  'answers without a request': smppPdu(0x80000004, 99),
+} as const

@@ -14,7 +14,9 @@ import {
   longestRelativeSeconds,
 } from './pdu.ts'
 import { canonicalId, readReceipt } from './receipts.ts'
-import { type Exchange, openSession, type Role, type Session } from './session.ts'
+import { type Exchange, openSession } from './session.ts'
+import type { Role } from './session-options.ts'
+import { createSessions } from './sessions.ts'
 import { type SmppSettings, smppSettings } from './settings.ts'
 import { encodeSegments, encodeWhole } from './text.ts'
 
@@ -59,9 +61,6 @@ const connectionOf = (settings: SmppSettings, role: Role, timeoutMs: number) => 
   window: settings.window,
 })
 
-/** Pause between attempts to bind again while nothing is sent. */
-const rebindAfterMs = 1_000
-
 /** Pause before a part of a text that has begun is sent again. Each further pause is twice as long. */
 const partAgainAfterMs = 200
 
@@ -73,39 +72,19 @@ const receiptAsked = 1
 const headerInside = 0x40
 
 function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): Provider {
-  const { onReceipt, timeoutMs } = deps
+  const { onReceipt, timeoutMs, answerMs = timeoutMs } = deps
   const [sending, receiving = sending] = rolesOf(settings) as [Role, Role?]
   const source = { ...sourceAddress(settings.from), ...settings.source }
-  const sessions = new Map<Role, Session>()
-  const rebindTimers = new Map<Role, NodeJS.Timeout>()
+  const sessions = createSessions(onReceipt && receiving, (role) => ({
+    ...connectionOf(settings, role, timeoutMs),
+    onDeliver,
+  }))
   let isClosed = false
   let reference = Math.floor(Math.random() * 256)
 
-  function currentSession(role: Role): Session {
-    const before = sessions.get(role)
-    if (before && !before.isEnded()) return before
-    clearTimeout(rebindTimers.get(role))
-    const session = openSession({
-      ...connectionOf(settings, role, timeoutMs),
-      onDeliver,
-      onEnd: () => stayBound(role),
-    })
-    sessions.set(role, session)
-    return session
-  }
-
-  /** Keeps the connection only in processes that accept receipts, because receipts arrive only over it. */
-  function stayBound(role: Role): void {
-    if (isClosed || !onReceipt || role !== receiving) return
-    clearTimeout(rebindTimers.get(role))
-    rebindTimers.set(
-      role,
-      setTimeout(() => currentSession(role), rebindAfterMs),
-    )
-  }
-
   async function onDeliver(delivered: Delivered): Promise<number> {
     const receipt = readReceipt(delivered, settings.receiptIds)
+    sessions.works()
     if (receipt) await onReceipt?.(name, receipt)
     return 0
   }
@@ -118,7 +97,9 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
       const bodies = encodeMessage(message)
       if (bodies.length > maxParts) return { kind: 'rejected', detail: 'SMPP text too long' }
       const [first = noBytes, ...others] = bodies
-      const begun = await submit(first, deadline.signal)
+      // From now on, the SMSC may have accepted a part.
+      const onWritten = () => deadline.restart(answerMs)
+      const begun = await submit(first, deadline.signal, onWritten)
       if (resultOf(begun).kind !== 'accepted') return resultOf(begun)
       const rest = others.map((body) => submitUntilTaken(body, deadline.signal))
       return combine([begun, ...(await Promise.all(rest))], settings.receiptIds)
@@ -127,12 +108,18 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     }
   }
 
-  async function submit(body: Buffer, signal: AbortSignal): Promise<Exchange> {
-    const current = currentSession(sending)
-    const problem = await Promise.race([current.bound, aborted(signal)])
-    return problem === undefined
-      ? current.submit(body, signal)
-      : { kind: 'not_sent', reason: problem }
+  async function submit(
+    body: Buffer,
+    signal: AbortSignal,
+    onWritten = () => {},
+  ): Promise<Exchange> {
+    const session = sessions.current(sending)
+    if (typeof session === 'string') return { kind: 'not_sent', reason: session }
+    const problem = await Promise.race([session.bound, aborted(signal)])
+    if (problem !== undefined) return { kind: 'not_sent', reason: problem }
+    const exchange = await session.submit(body, signal, onWritten)
+    if (exchange.kind === 'answered') sessions.works()
+    return exchange
   }
 
   /** A phone shows a text only when it has all parts. So a part that was not accepted is sent again after a pause. */
@@ -167,8 +154,6 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     )
   }
 
-  if (onReceipt) currentSession(receiving)
-
   return {
     name,
     kind: smpp.kind,
@@ -179,8 +164,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     send,
     async close() {
       isClosed = true
-      for (const timer of rebindTimers.values()) clearTimeout(timer)
-      await Promise.all([...sessions.values()].map((session) => session.close()))
+      await sessions.close()
     },
   }
 }

@@ -1,3 +1,5 @@
+import { createGrowingBuffer } from '../../base/growing-buffer.ts'
+
 /**
  * The bytes of the SMPP 3.4 packets that sending needs. A packet is a header of four 32-bit numbers (length, command,
  * status, sequence) and a body.
@@ -39,25 +41,27 @@ const headerBytes = 16
 /** Far above the length of any message. A peer that announces a longer packet does not use SMPP. */
 const maxPduBytes = 64 * 1024
 
-/** Cuts a stream into packets. Once a packet has an impossible length, the function always returns undefined. */
-export function createPduReader(): (chunk: Buffer) => readonly Pdu[] | undefined {
-  let rest: Buffer = Buffer.alloc(0)
-  return (chunk) => {
-    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
-    const pdus: Pdu[] = []
-    while (rest.length >= 4) {
-      const length = rest.readUInt32BE(0)
-      if (length < headerBytes || length > maxPduBytes) return undefined
-      if (rest.length < length) break
-      pdus.push({
-        commandId: rest.readUInt32BE(4),
-        status: rest.readUInt32BE(8),
-        sequence: rest.readUInt32BE(12),
-        body: rest.subarray(headerBytes, length),
-      })
-      rest = rest.subarray(length)
-    }
-    return pdus
+/** Cuts a stream into packets. */
+export function createPduReader() {
+  const stream = createGrowingBuffer()
+  return {
+    append: stream.append,
+    /** Undefined if the next packet is not complete. `invalid` for an impossible length, and from then on always. */
+    next(): Pdu | 'invalid' | undefined {
+      const bytes = stream.bytes()
+      if (bytes.length < 4) return undefined
+      const length = bytes.readUInt32BE(0)
+      if (length < headerBytes || length > maxPduBytes) return 'invalid'
+      if (bytes.length < length) return undefined
+      const pdu = {
+        commandId: bytes.readUInt32BE(4),
+        status: bytes.readUInt32BE(8),
+        sequence: bytes.readUInt32BE(12),
+        body: Buffer.from(bytes.subarray(headerBytes, length)),
+      }
+      stream.drop(length)
+      return pdu
+    },
   }
 }
 

@@ -1,17 +1,18 @@
 import net from 'node:net'
 import tls from 'node:tls'
 import { orLate } from '../../base/deadline.ts'
+import { createSample } from '../../base/sample.ts'
 import {
-  type Bind,
   command,
   createPduReader,
-  type Delivered,
   decodeDelivered,
   encodeBind,
   encodePdu,
   type Pdu,
   responseTo,
 } from './pdu.ts'
+import type { Role, SessionEnd, SessionOptions } from './session-options.ts'
+import { createWindow } from './window.ts'
 
 /**
  * One connection to an SMSC. A transmitter sends messages, a receiver gets receipts, a transceiver does both.
@@ -22,22 +23,10 @@ import {
  *
  * An SMSC that unbinds may have accepted messages that it has not answered yet. So the session begins no request after the
  * unbind, and leaves when the requests under way have their answers or run out of time.
+ *
+ * An SMSC may send faster than Postern can answer, or read no answers. So the session reads nothing while many requests
+ * of the SMSC have no answer, or while the SMSC does not read. A flood of requests that carry no message ends it.
  */
-export type Role = 'transmitter' | 'receiver' | 'transceiver'
-
-export interface SessionOptions extends Bind {
-  readonly role: Role
-  readonly host: string
-  readonly port: number
-  readonly isSecure: boolean
-  readonly timeoutMs: number
-  readonly enquireEveryMs: number
-  readonly window: number
-  /** Resolves to the command_status of the answer. */
-  readonly onDeliver: (delivered: Delivered) => Promise<number>
-  readonly onEnd: () => void
-}
-
 export type Exchange =
   | { readonly kind: 'answered'; readonly pdu: Pdu }
   | { readonly kind: 'not_sent'; readonly reason: string }
@@ -53,6 +42,15 @@ const bindCommands: Readonly<Record<Role, number>> = {
 
 const unbindMs = 500
 
+/** Requests of the SMSC without an answer, from which on nothing is read. */
+const maxUnanswered = 200
+
+/** Bytes that the SMSC has not read. Far above a full window of messages. */
+const maxUnreadBytes = 1_048_576
+
+/** Packets a second that are neither messages nor answers to a request. No SMSC needs more than one. */
+const maxIdleTalk = 1_000
+
 /** The SMSC may try a receipt again later. */
 const temporaryFailure = 0x64
 
@@ -61,12 +59,14 @@ export function openSession(options: SessionOptions) {
   const socket = options.isSecure
     ? tls.connect({ host, port, servername: net.isIP(host) ? '' : host })
     : net.connect({ host, port })
-  const read = createPduReader()
+  const reader = createPduReader()
   const pending = new Map<number, (exchange: Exchange) => void>()
-  const waiting = new Set<() => void>()
+  const window = createWindow(options.window, isEnded)
   let sequence = 0
-  let submitsUnderWay = 0
   let endReason: string | undefined
+  /** Requests of the SMSC without an answer. */
+  let unanswered = 0
+  const isUsualTalk = createSample(maxIdleTalk)
   /** The unbind of the SMSC, if it is not answered yet. */
   let unbinding: Pdu | undefined
 
@@ -81,43 +81,67 @@ export function openSession(options: SessionOptions) {
       if (exchange.kind !== 'answered') return resolve(exchange.reason)
       const { status } = exchange.pdu
       if (status === 0) return resolve(undefined)
-      resolve(`bind refused with status 0x${status.toString(16).padStart(8, '0')}`)
-      end('bind refused')
+      const reason = `bind refused with status 0x${status.toString(16).padStart(8, '0')}`
+      resolve(reason)
+      end(reason, { isRefused: true, bindStatus: status })
     })
     socket.once('close', () => resolve(endReason))
   })
   socket.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? 'connection lost'))
   socket.on('close', () => end('connection lost'))
   socket.on('data', (chunk) => {
-    const pdus = read(chunk)
-    if (!pdus) return end('answer not understood')
-    for (const pdu of pdus) take(pdu)
+    reader.append(chunk)
+    takeAll()
   })
+  socket.on('drain', takeAll)
+
+  /** True if the session must not read now. */
+  const isFull = () => unanswered >= maxUnanswered || socket.writableNeedDrain
+
+  function takeAll(): void {
+    while (endReason === undefined && !isFull()) {
+      const pdu = reader.next()
+      if (pdu === undefined) {
+        socket.resume()
+        return
+      }
+      if (pdu === 'invalid') end('answer not understood')
+      else take(pdu)
+    }
+    socket.pause()
+  }
 
   function take(pdu: Pdu): void {
-    if (pdu.commandId >= command.genericNack) {
-      const settle = pending.get(pdu.sequence)
-      pending.delete(pdu.sequence)
-      settle?.({ kind: 'answered', pdu })
-    } else if (pdu.commandId === command.enquireLink) {
-      answer(pdu, 0)
-    } else if (pdu.commandId === command.unbind) {
+    if (pdu.commandId === command.unbind) {
       unbinding = pdu
-      for (const go of waiting) go()
+      window.end()
       leaveIfIdle()
     } else if (pdu.commandId === command.deliverSm) {
       void deliver(pdu)
+    } else if (pdu.commandId >= command.genericNack && pending.has(pdu.sequence)) {
+      const settle = pending.get(pdu.sequence)
+      pending.delete(pdu.sequence)
+      settle?.({ kind: 'answered', pdu })
     } else {
-      const invalidCommand = 0x03
-      write({ ...pdu, commandId: command.genericNack, status: invalidCommand, body: noBody })
+      if (!isUsualTalk()) end('too many requests', { isRefused: true })
+      else if (pdu.commandId === command.enquireLink) answer(pdu, 0)
+      else if (pdu.commandId < command.genericNack) refuse(pdu)
     }
+  }
+
+  function refuse(pdu: Pdu): void {
+    const invalidCommand = 0x03
+    write({ ...pdu, commandId: command.genericNack, status: invalidCommand, body: noBody })
   }
 
   /** A receipt that can't be read is accepted, because a repeat would not help. */
   async function deliver(pdu: Pdu): Promise<void> {
+    unanswered += 1
     const delivered = decodeDelivered(pdu.body)
     const status = delivered ? await options.onDeliver(delivered).catch(() => temporaryFailure) : 0
+    unanswered -= 1
     answer(pdu, status, Buffer.from([0]))
+    if (socket.isPaused()) takeAll()
   }
 
   function answer({ commandId, sequence }: Pdu, status: number, body = noBody): void {
@@ -125,7 +149,9 @@ export function openSession(options: SessionOptions) {
   }
 
   function write(pdu: Pdu): void {
-    if (endReason === undefined) socket.write(encodePdu(pdu))
+    if (endReason !== undefined) return
+    socket.write(encodePdu(pdu))
+    if (socket.writableLength > maxUnreadBytes) end('does not read', { isRefused: true })
   }
 
   /** Writes a request at once and waits for the answer with the same number. */
@@ -149,39 +175,23 @@ export function openSession(options: SessionOptions) {
     })
   }
 
-  async function submit(body: Buffer, signal: AbortSignal): Promise<Exchange> {
-    try {
-      while (submitsUnderWay >= options.window && !isEnded() && !signal.aborted) {
-        await turn(signal)
-      }
-      if (signal.aborted) return { kind: 'not_sent', reason: 'no answer in time' }
-      submitsUnderWay++
-      try {
-        return await request(command.submitSm, body, signal)
-      } finally {
-        submitsUnderWay--
-      }
-    } finally {
-      // A request that gives up also frees its turn for the next one.
-      const [next] = waiting
-      next?.()
+  /** `onWritten` is called when the message is on its way. */
+  async function submit(
+    body: Buffer,
+    signal: AbortSignal,
+    onWritten: () => void,
+  ): Promise<Exchange> {
+    const ask = () => {
+      const answer = request(command.submitSm, body, signal)
+      onWritten()
+      return answer
     }
-  }
-
-  /** Waits until a request ends, the session ends, or the signal aborts. */
-  function turn(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const go = () => {
-        waiting.delete(go)
-        signal.removeEventListener('abort', go)
-        resolve()
-      }
-      waiting.add(go)
-      signal.addEventListener('abort', go, { once: true })
-    })
+    return (await window.run(ask, signal)) ?? { kind: 'not_sent', reason: 'no answer in time' }
   }
 
   async function enquire(): Promise<void> {
+    // The answer would wait behind requests of the SMSC that Postern has not answered.
+    if (unanswered >= maxUnanswered) return
     const asked = request(command.enquireLink, noBody)
     const isLost = await orLate(
       asked.then(({ kind }) => kind === 'lost'),
@@ -202,17 +212,17 @@ export function openSession(options: SessionOptions) {
     end('unbound')
   }
 
-  function end(reason: string): void {
+  function end(reason: string, how: Omit<SessionEnd, 'reason'> = { isRefused: false }): void {
     if (endReason !== undefined) return
     endReason = reason
     clearTimeout(connectTimer)
     clearInterval(enquireTimer)
     for (const settle of pending.values()) settle({ kind: 'lost', reason })
     pending.clear()
-    for (const go of waiting) go()
+    window.end()
     socket.destroySoon()
     setTimeout(() => socket.destroy(), unbindMs).unref()
-    options.onEnd()
+    options.onEnd({ reason, ...how })
   }
 
   return {
