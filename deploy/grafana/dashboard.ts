@@ -37,7 +37,7 @@ const quantiles = (labels: string, metric: string, legend = ''): Query[] =>
 const ofCodes = (metric: string, matchers = '') =>
   `sum by (channel) (increase(${of(metric, `kind="captcha"${matchers}`)}[1h]))`
 const sent = ofCodes('postern_accepted_to_sent_seconds_count')
-const inTime = ofCodes('postern_accepted_to_sent_seconds_bucket', ',le="10"')
+const inTime = ofCodes('postern_accepted_to_sent_seconds_bucket', ',le=~"10(\\\\.0)?"')
 const lost = ofCodes(
   'postern_notices_unsent_total',
   ',reason=~"tries_used_up|too_late|provider_away|no_route|not_rendered|code_lost|rejected|outcome_unknown"',

@@ -207,3 +207,17 @@ test.each(alerts)(
     expect(cases.some(({ exp_alerts }) => exp_alerts.length === 0)).toBe(true)
   },
 )
+
+/** Prometheus 3 stores a bucket of a whole number as `10.0`, Prometheus 2 as it is scraped: `10`. */
+test.each([...onDashboard, ...rules])(
+  '$where finds its buckets in Prometheus 2 and 3',
+  ({ expr }) => {
+    for (const [matcher, operator, value = ''] of expr.matchAll(/\ble\s*(=~|=)\s*"([^"]*)"/g)) {
+      const pattern = new RegExp(`^(?:${value.replaceAll('\\\\', '\\')})$`)
+      const [bucket = ''] = /^[\d.]+/.exec(value) ?? []
+      const forms = Number.isInteger(Number(bucket)) ? [bucket, `${bucket}.0`] : [bucket]
+      const found = forms.filter((form) => (operator === '=' ? form === value : pattern.test(form)))
+      expect(found, matcher).toEqual(forms)
+    }
+  },
+)
