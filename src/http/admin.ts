@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { isIP } from 'node:net'
 import type { Metrics } from '../base/metrics.ts'
+import type { Readiness } from './readiness.ts'
 import { createHttpServer, type HttpServer } from './server.ts'
 
 /**
@@ -11,8 +12,8 @@ export function createAdminServer(deps: {
   metrics: Metrics
   /** Updates the gauges before each scrape. */
   measure: () => Promise<void>
-  /** `reasons`: why this process can't work now; empty if it can. `warnings`: facts that the operator should know. */
-  readiness: () => Promise<{ reasons: readonly string[]; warnings: readonly string[] }>
+  /** `isUseful`: true if a proxy should send requests to this process, because it can answer some of them. */
+  readiness: () => Promise<Pick<Readiness, 'reasons' | 'warnings'> & { isUseful: boolean }>
   /** The reasons to replace this process; empty if there are none. */
   reasonsNotLive: () => string[]
   /** Undefined in a worker, and while an API is still starting. */
@@ -57,6 +58,13 @@ export function createAdminServer(deps: {
             ? json(200, { status: 'ready', ...more })
             : json(503, { status: 'not ready', reasons, ...more })
         }
+        case '/usefulz': {
+          const { reasons, isUseful } = await readiness()
+          const more = reasons.length > 0 ? { reasons } : {}
+          return isUseful
+            ? json(200, { status: 'useful', ...more })
+            : json(503, { status: 'not useful', ...more })
+        }
         default:
           return json(404, { status: 'not found' })
       }
@@ -79,4 +87,4 @@ function isPageOfAnotherName({ headers }: IncomingMessage): boolean {
   return host.includes('.') && isIP(host) === 0
 }
 
-const ownPaths = ['/metrics', '/livez', '/readyz']
+const ownPaths = ['/metrics', '/livez', '/readyz', '/usefulz']

@@ -12,6 +12,8 @@ export interface Readiness {
   readonly reasons: readonly string[]
   /** Facts that an operator should know although the process works. */
   readonly warnings: readonly string[]
+  /** True if the process can check codes, which needs Redis alone. */
+  readonly canCheck: boolean
 }
 
 const spacingMs = 250
@@ -28,29 +30,34 @@ export function startReadiness(deps: {
   onChange: (readiness: Readiness) => void
 }) {
   const { look, onChange } = deps
-  let next: Promise<Readiness> | undefined
+  let next: ReturnType<typeof lookLater> | undefined
   let lookedAtMs = Number.NEGATIVE_INFINITY
   let known: string | undefined
   let phase: 'running' | keyof typeof notRunning = 'starting'
   let isStopped = false
+  let wasReady = false
 
-  function ask(): Promise<Readiness> {
+  function ask(): Promise<Readiness & { isUseful: boolean }> {
     next ??= lookLater()
     return next
   }
 
-  async function lookLater(): Promise<Readiness> {
+  async function lookLater() {
     await sleep(Math.max(0, lookedAtMs + spacingMs - performance.now()))
     lookedAtMs = performance.now()
     next = undefined
-    if (phase !== 'running') return { reasons: [notRunning[phase]], warnings: [] }
+    if (phase !== 'running') {
+      return { reasons: [notRunning[phase]], warnings: [], canCheck: false, isUseful: false }
+    }
     const readiness = await look()
+    wasReady ||= readiness.reasons.length === 0
     const found = JSON.stringify(readiness)
     if (found !== known && phase === 'running' && !isStopped) {
       known = found
       onChange(readiness)
     }
-    return readiness
+    // A process that was never ready may be of a new version without its migration. It must not replace older ones.
+    return { ...readiness, isUseful: wasReady && readiness.canCheck }
   }
 
   const timer = setInterval(ask, ownLookEveryMs)

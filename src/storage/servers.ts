@@ -47,13 +47,20 @@ export function connectServers(
       await Promise.all(clients.map(firstTry))
     },
 
-    /** Why no send can succeed now, and facts that an operator should know although sends succeed. Never throws. */
-    async look(): Promise<{ reasons: string[]; warnings: string[] }> {
+    /**
+     * Why no send can succeed now, and facts that an operator should know although sends succeed. A check of a code
+     * needs Redis alone. Never throws.
+     */
+    async look(): Promise<{ reasons: string[]; warnings: string[]; canCheck: boolean }> {
       const [{ reasons, warnings }, ofPostgres] = await Promise.all([
         lookAtRedis(redis, keyPrefix),
         reasonsPostgresNotReady(database),
       ])
-      return { reasons: [...reasons, ...ofPostgres], warnings }
+      return {
+        reasons: [...reasons, ...ofPostgres],
+        warnings,
+        canCheck: reasons.length === 0,
+      }
     },
   }
 }

@@ -77,7 +77,7 @@ test.each(services)('$name: its image is pinned to a version', ({ image }) => {
 test.each(services)('$name: has a health check', ({ name, image, healthcheck }) => {
   if (name === 'migrate') expect(healthcheck?.disable).toBe(true)
   else if (image.startsWith('postern:'))
-    expect(dockerfile).toMatch(/^HEALTHCHECK .*ADMIN_PORT.*\/readyz/m)
+    expect(dockerfile).toMatch(/^HEALTHCHECK .*ADMIN_PORT.*\/livez/m)
   else expect(healthcheck?.test?.length).toBeGreaterThan(0)
 })
 
@@ -343,7 +343,8 @@ test('the pods of Kubernetes are probed on their admin port, are not root and wr
       expect(securityContext?.readOnlyRootFilesystem).toBe(true)
       if (command?.at(-1) === 'migrate') continue
       expect(ports).toContainEqual({ name: 'admin', containerPort: 9100 })
-      expect(readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'admin' })
+      const path = command?.at(-1) === 'api' ? '/usefulz' : '/readyz'
+      expect(readinessProbe?.httpGet).toEqual({ path, port: 'admin' })
       expect(livenessProbe?.httpGet).toEqual({ path: '/livez', port: 'admin' })
     }
   }

@@ -5,13 +5,15 @@
 import { once } from 'node:events'
 import { Agent, request } from 'node:https'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../tools/database.ts'
-import { posternEnv } from '../tools/postern.ts'
+import { posternEnv, processEnv } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { openCaddy, openHaproxy, openNginx, twoPlaces } from '../tools/proxies.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
+import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 
 /** Each address may send once. */
@@ -24,11 +26,13 @@ const policies = {
 const service = `VA${'0'.repeat(32)}`
 const compat = { twilioVerify: { services: { [service]: { app: 'default', scene: 'signup' } } } }
 
-test.each([
+const proxies = [
   ['nginx', openNginx],
   ['HAProxy', openHaproxy],
   ['Caddy', openCaddy],
-] as const)(
+] as const
+
+test.each(proxies)(
   '%s as in deploy/: each visitor has an address that headers cannot change, and keeps the connection over a restart; https stays https',
   async (_, open) => {
     const places = await twoPlaces()
@@ -92,6 +96,81 @@ test.each([
     expect(JSON.parse(answer).url).toMatch(/^https:/)
     expect(proxy.log()).toBe('')
     await third.terminate()
+  },
+  120_000,
+)
+
+const token = 'the-token-of-acme-in-the-query'
+const acme = {
+  kind: 'vonage',
+  apiKey: 'key',
+  apiSecret: 'secret',
+  from: 'ACME',
+  receiptToken: token,
+}
+
+test.each(proxies)(
+  '%s as in deploy/: while PostgreSQL is cut off codes are checked; receipts of 1 MB arrive, and no log has their token',
+  async (_, open) => {
+    const places = await twoPlaces()
+    const proxy = await open(places)
+    const database = await testDatabase()
+    const network = await startTcpProxy(Number(new URL(database.url).port))
+    const env = processEnv({
+      redis: await testRedis(),
+      database: { ...database, url: network.through(database.url) },
+      policyFile: {
+        code: { length: 4, ttl: '5m', triesPerCode: 3, own: true },
+        policies: { captcha: [], notice: [], check: [] },
+        providers: { phone: { kind: 'sandbox' }, acme },
+        routes: { sms: [{ use: ['phone'] }] },
+      },
+      env: proxy.env,
+    })
+    const all = await Promise.all(
+      places.map((place) => startProcess('api', { env: { ...env, ...place } })),
+    )
+    await eventually(proxy.isWhole)
+
+    const agent = new Agent({ keepAlive: false, rejectUnauthorized: false })
+    const call = async (path: string, body: object | string, method = 'POST') => {
+      const authorization = `Bearer ${env.BOOTSTRAP_SECRET_KEY}`
+      const headers = { authorization, 'content-type': 'application/json' }
+      const outgoing = request(`${proxy.addresses[0]}${path}`, {
+        agent,
+        headers,
+        method,
+        signal: AbortSignal.timeout(15_000),
+      })
+      outgoing.end(typeof body === 'string' ? body : JSON.stringify(body))
+      const [response] = await once(outgoing, 'response')
+      return { status: response.statusCode as number, answer: await text(response) }
+    }
+
+    const receipts = JSON.stringify({ messageId: 'unknown', status: 'delivered' }).padEnd(1_048_576)
+    const receiptsPath = `/v1/receipts/acme?token=${token}`
+    expect((await call(receiptsPath, receipts)).status).toBeLessThan(300)
+    expect((await call('/v1/captchas', ' '.repeat(70_000))).status).toBeGreaterThanOrEqual(400)
+
+    const numbers = Array.from({ length: 8 }, (_, at) => `+861380013802${at}`)
+    for (const to of numbers) {
+      expect((await call('/v1/captchas', { channel: 'sms', to, code: '1357' })).status).toBe(202)
+    }
+    network.cut()
+    const notReady = async ({ adminUrl }: { adminUrl: string }) =>
+      (await fetch(`${adminUrl}/readyz`, { headers: { connection: 'close' } })).status === 503
+    await eventually(async () => (await Promise.all(all.map(notReady))).every(Boolean))
+    // For so long that each proxy would notice a process that fails its checks.
+    for (const to of numbers) {
+      await sleep(800)
+      const checked = await call('/v1/captchas/check', { channel: 'sms', to, code: '1357' })
+      expect(checked, checked.answer).toMatchObject({ status: 200 })
+    }
+
+    await Promise.all(all.map((process) => process.kill()))
+    expect((await call(receiptsPath, '{}')).status).toBeGreaterThanOrEqual(502)
+    await eventually(() => proxy.accessLog().includes('/v1/receipts/acme'))
+    expect(proxy.accessLog()).not.toContain(token)
   },
   120_000,
 )

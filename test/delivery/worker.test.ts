@@ -161,7 +161,7 @@ describe('liveness is progress', () => {
     const server = createAdminServer({
       metrics: createMetrics({ process: 'worker' }),
       measure: async () => {},
-      readiness: async () => ({ reasons: [], warnings: [] }),
+      readiness: async () => ({ reasons: [], warnings: [], isUseful: true }),
       reasonsNotLive,
     })
     const url = await listen(server, 0, '127.0.0.1')

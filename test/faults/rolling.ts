@@ -138,6 +138,7 @@ const i34: Fault = {
       env: {},
       isWhole: () => areReady(places),
       log: () => '',
+      accessLog: () => '',
     }))
     return undefined
   },

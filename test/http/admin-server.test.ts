@@ -11,6 +11,7 @@ interface Options {
   reasons?: string[]
   warnings?: string[]
   notLive?: string[]
+  isUseful?: boolean
   measure?: () => Promise<void>
   console?: RequestListener
 }
@@ -19,7 +20,7 @@ function create({ reasons = [], warnings = [], notLive = [], ...over }: Options 
   return createAdminServer({
     metrics: createMetrics({ process: 'worker' }),
     measure: over.measure ?? (async () => {}),
-    readiness: async () => ({ reasons, warnings }),
+    readiness: async () => ({ reasons, warnings, isUseful: over.isUseful ?? reasons.length === 0 }),
     reasonsNotLive: () => notLive,
     console: () => over.console,
   })
@@ -55,6 +56,17 @@ test('ready and live: 200; not ready, or stuck: 503, each with its reasons', asy
   expect(ready.headers.get('cache-control')).toBe('no-store')
 })
 
+test('not ready and still useful: a proxy keeps the process, and the reasons stand beside it', async () => {
+  const call = await open({ reasons: ['postgresql is away'], isUseful: true })
+  expect((await call('/readyz')).status).toBe(503)
+  const useful = await call('/usefulz')
+  expect(useful.status).toBe(200)
+  expect(useful.text).toContain('postgresql is away')
+  const useless = await (await open({ reasons: ['redis is away'] }))('/usefulz')
+  expect(useless.status).toBe(503)
+  expect(useless.text).toContain('redis is away')
+})
+
 test('metrics are measured before they are shown; a measure that fails is 500, not silence', async () => {
   let measured = 0
   const call = await open({
@@ -85,7 +97,7 @@ test('other paths go to the console, if there is one, with any method', async ()
   for (const [path, method] of [['/'], ['/login', 'POST'], ['/metricsx']] as const) {
     expect(await call(path, method)).toMatchObject({ status: 418, text: 'console' })
   }
-  for (const path of ['/metrics', '/livez', '/readyz?verbose']) {
+  for (const path of ['/metrics', '/livez', '/usefulz', '/readyz?verbose']) {
     expect((await call(path)).status).toBe(200)
   }
   expect((await call('/metrics', 'POST')).status).toBe(405)

@@ -31,6 +31,8 @@ export interface Way {
   isWhole: () => Promise<boolean>
   /** The proxy's log of errors. */
   log: () => string
+  /** All that it logs, of requests and errors. */
+  accessLog: () => string
 }
 
 const isReady = async ({ HOST, ADMIN_PORT }: Place) => {
@@ -60,6 +62,7 @@ export async function openNginx([first, second]: readonly [Place, Place]): Promi
     ['listen 443', `listen 127.0.0.1:${port}`],
     ['/etc/ssl/CERTIFICATE.pem', certFile],
     ['/etc/ssl/KEY.pem', keyFile],
+    ['/var/log/nginx/postern.log', join(folder, 'access.log')],
     ['127.0.0.1:3001', `${first.HOST}:${first.PORT}`],
     ['127.0.0.1:3002', `${second.HOST}:${second.PORT}`],
   ])
@@ -68,7 +71,7 @@ export async function openNginx([first, second]: readonly [Place, Place]): Promi
   writeFileSync(
     file,
     `daemon off; master_process off; pid ${folder}/nginx.pid; error_log ${folder}/error.log;
-     events {} http { access_log off;
+     events {} http {
      ${temporary.map((name) => `${name}_temp_path ${folder}/${name};`).join(' ')}
      ${sample} }`,
   )
@@ -88,6 +91,8 @@ export async function openNginx([first, second]: readonly [Place, Place]): Promi
     isWhole: () => areReady([first, second]),
     // Errors of a process that is being replaced: the next one is tried.
     log: () => readIfThere(join(folder, 'error.log')).replace(/^.*\(111: .*\n/gm, ''),
+    accessLog: () =>
+      readIfThere(join(folder, 'access.log')) + readIfThere(join(folder, 'error.log')),
   }
 }
 
@@ -124,6 +129,7 @@ export async function openHaproxy([first, second]: readonly [Place, Place]): Pro
       readIfThere(join(folder, 'server.log'))
         .match(/^.* 50\d .*$/gm)
         ?.join('\n') ?? '',
+    accessLog: () => readIfThere(join(folder, 'server.log')),
   }
 }
 
@@ -133,6 +139,7 @@ export async function openCaddy([first, second]: readonly [Place, Place]): Promi
   const { keyFile, certFile } = makeCertificate(folder)
   const port = await findFreePort()
   const sample = sampleOf('caddy/Caddyfile', [
+    ['\n{\n', '\n{\n\tadmin off\n\tauto_https disable_redirects\n'],
     [
       'CODES.EXAMPLE.COM {',
       `https://127.0.0.1:${port} {\n\tbind 127.0.0.1\n\ttls ${certFile} ${keyFile}`,
@@ -142,7 +149,7 @@ export async function openCaddy([first, second]: readonly [Place, Place]): Promi
     ['health_port 9100', `health_port ${first.ADMIN_PORT}`],
   ])
   const file = join(folder, 'Caddyfile')
-  writeFileSync(file, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${sample}`)
+  writeFileSync(file, sample)
   // Caddy stores its data in these folders.
   const own = [`XDG_DATA_HOME=${folder}`, `XDG_CONFIG_HOME=${folder}`]
   const command = [...own, findProgram('caddy'), 'run', '--adapter', 'caddyfile', '--config', file]
@@ -160,6 +167,8 @@ export async function openCaddy([first, second]: readonly [Place, Place]): Promi
         const checks = linesOf(/active/).filter((line) => line.includes(`"${HOST}:${ADMIN_PORT}"`))
         return checks.at(-1)?.includes('host is up') ?? true
       }),
-    log: () => linesOf(/"level":"error"/).join('\n'),
+    // A refused request is an error in its log of requests.
+    log: () => linesOf(/"level":"error","ts":[\d.]+,"logger":"(?!http\.log\.access)/).join('\n'),
+    accessLog: () => readIfThere(join(folder, 'server.log')),
   }
 }
