@@ -42,7 +42,7 @@ const english: Home = {
     {
       title: 'A code field for your page',
       details:
-        'One HTML element of 15 kB. It sends the code, counts down, checks it and puts a signed pass into your form.',
+        'One HTML element of 16 kB. It sends the code, counts down, checks it and puts a signed pass into your form.',
       link: '/code-field',
       linkText: 'Code field',
     },
@@ -82,7 +82,7 @@ const chinese: Home = {
   features: [
     {
       title: '现成的验证码输入框',
-      details: '一个 15 kB 的 HTML 元素：发送、倒计时、校验，并把签名凭证放进表单。',
+      details: '一个 16 kB 的 HTML 元素：发送、倒计时、校验，并把签名凭证放进表单。',
       link: '/zh/code-field',
       linkText: '验证码输入框',
     },

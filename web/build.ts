@@ -16,7 +16,7 @@ const web = fileURLToPath(new URL('.', import.meta.url))
  * text or of the browser would break.
  */
 export const ownProperties =
-  'about addressOf begin busyWith canLeave canSend carry changeAddress codeTyped complain countryNow follow forget given givenNow hasOther hold isAutosubmit isBusy isFault isGone isNational isPassed isRequired keepInSight keyboardMoved lockMs mayType memory missing note onAnswer onPassed onSent pageTyped passEndsAtMs readMessage recall redraw render settings shownAgain sinceMs switchChannel textOf textPasted waitMs'
+  'about addressOf begin busyWith canLeave canSend carry changeAddress channelsChanged codeTyped complain countryNow follow forget formReset given givenNow hasOther hold isAutosubmit isBusy isFault isGone isNational isPassed isRequired keepInSight keyboardMoved languageChanged lockMs mayType memory missing note onAnswer onPassed onSent pageTyped passEndsAtMs readMessage recall redraw rewatch render settings shownAgain sinceMs switchChannel textOf textPasted waitMs'
 
 /** Builds both files and returns the bytes of the code field. Pages and docs name the hash of these bytes. */
 export async function buildBrowserScripts(): Promise<Buffer> {

@@ -50,28 +50,41 @@ export function createField(
   watchButtons(view, { send, ...moves })
   watchNumber(view, screen)
   watchCode(view, checking)
-  const form = watchForm(host, {
-    held() {
-      if (state.busyWith) return
-      complain('required', state.sent ? 'code' : 'address')
-      if (state.sent) view.code.focus()
-      // A check without an answer left a complete code. A phone's keyboard may have no Enter to repeat it.
-      checking.check()
-    },
-    keyboardMoved: () =>
-      state.message?.tone === 'wrong' && host.matches(':focus-within') && view.keepInSight(),
-    online: () => state.message?.name === 'offline' && change({ message: undefined }),
-    pageTyped: follow,
-    // The pass is already used, so the field starts again.
-    shownAgain: () => state.isPassed && moves.reset(),
-  })
+  const watch = () =>
+    watchForm(host, {
+      held() {
+        if (state.busyWith) return
+        complain('required', state.sent ? 'code' : 'address')
+        const entry = state.sent ? view.code : (screen.givenNow()?.input ?? view.entry())
+        entry.focus()
+        // A check without an answer left a complete code. A phone's keyboard may have no Enter to repeat it.
+        checking.check()
+      },
+      keyboardMoved: () =>
+        state.message?.tone === 'wrong' && host.matches(':focus-within') && view.keepInSight(),
+      online: () => state.message?.name === 'offline' && change({ message: undefined }),
+      pageTyped: follow,
+      // The pass is already used, so the field starts again.
+      shownAgain: () => state.isPassed && moves.reset(),
+      languageChanged: redraw,
+    })
+  let form = watch()
   moves.begin()
 
   return {
     begin: moves.begin,
     reset: moves.reset,
+    formReset: moves.formReset,
+    channelsChanged: moves.channelsChanged,
     answer: work.answer,
     redraw,
+    follow,
+    /** The element has another place in the page, perhaps in another form. */
+    rewatch(): void {
+      form.stop()
+      form = watch()
+      redraw()
+    },
     pass: view.pass,
     remove(): void {
       moves.stop()

@@ -13,7 +13,7 @@ export function createMoves({
 }: Parts & { checking: { stop(): void } }) {
   const { state, change, follow } = screen
 
-  return { begin, reset, stop, switchChannel, changeAddress }
+  return { begin, reset, formReset, channelsChanged, stop, switchChannel, changeAddress }
 
   /** Begins with the state saved before a reload, or with an empty field. */
   function begin(): void {
@@ -38,6 +38,18 @@ export function createMoves({
   function reset(): void {
     memory.forget()
     begin()
+  }
+
+  /** A check under way has perhaps used up the code, so its pass is kept. */
+  function formReset(): void {
+    if (canLeave(state)) reset()
+  }
+
+  /** The page has changed the channels that it offers. */
+  function channelsChanged(): void {
+    const isUsed = state.sent && settings.channels.includes(state.channel)
+    if (isUsed || state.isPassed || !canLeave(state)) screen.redraw()
+    else begin()
   }
 
   function stop(): void {

@@ -18,7 +18,7 @@ export function watchNumber({ address, country }: View, screen: Screen): void {
   // Before the event reaches the page, where the field is drawn again.
   country.addEventListener('input', () => {
     // The chosen country replaces the country of the number.
-    address.value = withoutCallingCode(address.value)
+    address.value = withoutCallingCode(address.value, countryNow())
     state.country = country.value
     group()
     change({ wrong: '', message: undefined })

@@ -7,22 +7,46 @@ import { asciiDigits, digitsIn } from './readings.ts'
 
 /**
  * Trunk prefix: digits that people dial inside a country and leave out from abroad. For countries that are not listed,
- * it is `0`. Italian numbers keep their zero.
+ * it is `0`. Empty: every digit belongs to the number. A test compares these tables with the metadata of the service.
  */
 const trunkPrefixes: Readonly<Record<string, string>> = {
   1: '1',
   7: '8',
   36: '06',
+  // Prefixes of mobile numbers in Mexico until 2019. People and phone books still have them.
+  52: '(01|04[45]|1)',
   370: '[08]',
   375: '80?|0',
+  692: '1',
   993: '8',
   39: '',
   225: '',
+  226: '',
   229: '',
   241: '',
   242: '',
   378: '',
+  992: '',
 }
+
+/**
+ * Calling codes of countries whose mobile numbers may begin with that code, by the greatest length of such a number. In
+ * other countries, digits that begin with the calling code are an international number without its `+`.
+ */
+const beginWithOwnCode: readonly string[] = [
+  '683',
+  '247 500',
+  '298 299 376 508',
+  '220 241 680 960',
+  '45 47 53 95 216 222 377 502 503 506 855 965 968 976',
+  '27 66 84 233 963 992 994 996 998',
+  '7 39 91',
+  '55',
+]
+const shortestOwn = 4
+
+/** In these countries, a number of this length that begins with `00` is a national one. */
+const doubleZeros: Readonly<Record<string, number>> = { 992: 9 }
 
 /** Usual sizes of the groups of a mobile number. Remaining digits join the last group. */
 const groupSizes: Readonly<Record<string, string>> = {
@@ -42,35 +66,42 @@ const groupSizes: Readonly<Record<string, string>> = {
 }
 
 /** Whether a text has only characters of phone numbers. Other texts are sent unchanged, and the service refuses them. */
-const isNumberLike = (text: string) => /^\+?[\d\s().-]*$/.test(text)
+const isNumberLike = (text: string) => /^\+?[\d\s()./-]*$/.test(text)
 
 /** Whether a number has its calling code, after `+` or `00`. */
-export const isInternational = (text: string) => /^\s*(\+|00)/.test(asciiDigits(text))
+export function isInternational(written: string, country: string): boolean {
+  const text = plainNumber(written)
+  const isNational = doubleZeros[callingCodeOf(country) ?? ''] === digitsIn(text).length
+  return text.startsWith('+') || (text.startsWith('00') && !isNational)
+}
+
+/** Contacts and links of pages write `tel:` before a number. */
+const plainNumber = (written: string) => asciiDigits(written).trim().replace(/^tel:/i, '')
 
 /**
  * The number in E.164 if its country is known from its `+` or from `country` (ISO 3166, or empty). Otherwise the number
  * unchanged: the service may have a default country.
  */
 export function toE164(written: string, country: string): string {
-  const text = asciiDigits(written).trim().replace('(0)', '')
+  const text = plainNumber(written).replace('(0)', '')
   if (!isNumberLike(text)) return text
   const digits = digitsIn(text)
-  if (isInternational(text)) return `+${digits.replace(/^00/, '')}`
+  if (isInternational(text, country)) return `+${digits.replace(/^00/, '')}`
   const code = callingCodeOf(country)
   if (!code || digits === '') return text
   return `+${code}${withoutOwnCode(digits, code).replace(trunkPrefixOf(code), '')}`
 }
 
-/** Removes a calling code that was typed without `+`. */
+/** Removes a calling code that was typed or filled in without `+`. */
 function withoutOwnCode(digits: string, code: string): string {
-  const rest = digits.slice(code.length)
-  const length = sizesOf(code).reduce((sum, size) => sum + size)
-  return groupSizes[code] && digits.startsWith(code) && rest.length === length ? rest : digits
+  const index = beginWithOwnCode.findIndex((codes) => codes.split(' ').includes(code))
+  const longest = index < 0 ? 0 : index + shortestOwn
+  return digits.startsWith(code) && digits.length > longest ? digits.slice(code.length) : digits
 }
 
 /** The number in groups that are easy to read. A text that is not a number stays unchanged. */
 export function grouped(written: string, country: string): string {
-  const text = asciiDigits(written)
+  const text = plainNumber(written)
   if (!isNumberLike(text)) return written
   const digits = digitsIn(text)
   if (text.startsWith('+')) {
@@ -79,7 +110,7 @@ export function grouped(written: string, country: string): string {
     return `+${[code, ...groupsOf(digits.slice(code.length), code)].join(' ')}`
   }
   const code = callingCodeOf(country)
-  if (!code || text.startsWith('00')) return written
+  if (!code || isInternational(text, country)) return written
   const [trunk = ''] = trunkPrefixOf(code).exec(digits) ?? []
   const [first = '', ...rest] = groupsOf(digits.slice(trunk.length), code)
   return [trunk + first, ...rest].join(' ')
@@ -116,8 +147,8 @@ export function countryOf(written: string, among: readonly string[]): string | u
 }
 
 /** An international number without its calling code, for a change of the country. */
-export function withoutCallingCode(written: string): string {
-  if (!isInternational(written)) return written
+export function withoutCallingCode(written: string, country: string): string {
+  if (!isInternational(written, country)) return written
   const digits = internationalDigits(written)
   return digits.slice(callingCodeIn(digits)?.length ?? 0)
 }

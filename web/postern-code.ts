@@ -8,6 +8,9 @@ import { fill, type Texts, textIn } from './texts.ts'
 // A server that renders pages has no class HTMLElement.
 const Base: new () => ElementWithEvents = globalThis.HTMLElement ?? class {}
 
+/** With another service, key or purpose, the field is another one. Other attributes change only what it shows. */
+const identity = ['src', 'key', 'publishable-key', 'scene']
+
 export class PosternCode extends Base {
   static formAssociated = true
   static observedAttributes = settingNames
@@ -18,6 +21,10 @@ export class PosternCode extends Base {
 
   connectedCallback(): void {
     adoptStyle(this.getRootNode())
+    if (this.#field) {
+      this.#field.rewatch()
+      return
+    }
     // The elements of an earlier field: of this element, or of one that was cloned or written as HTML.
     this.querySelector('.postern-field')?.remove()
     // Removes text that was meant for browsers without JavaScript. The style can hide elements, but not bare text.
@@ -33,15 +40,27 @@ export class PosternCode extends Base {
     )
   }
 
+  /** A move within the page is a removal and an insertion in one task. It keeps the field and its pass. */
   disconnectedCallback(): void {
-    this.#field?.remove()
-    this.#field = undefined
+    queueMicrotask(() => {
+      if (this.isConnected) return
+      this.#field?.remove()
+      this.#field = undefined
+    })
+  }
+
+  /** `moveBefore` moves without a removal. */
+  connectedMoveCallback(): void {
+    this.connectedCallback()
   }
 
   attributeChangedCallback(name: string, before: string | null, after: string | null): void {
     if (before === after) return
-    if (name === 'lang' || name === 'required') this.#field?.redraw()
-    else this.#field?.begin()
+    const field = this.#field
+    if (name === 'channels') field?.channelsChanged()
+    else if (name === 'to' || name === 'for') field?.follow()
+    else if (identity.includes(name)) field?.begin()
+    else field?.redraw()
   }
 
   /** Texts that the page replaces, by their names (docs/code-field.md). */
@@ -73,7 +92,7 @@ export class PosternCode extends Base {
   }
 
   formResetCallback(): void {
-    this.reset()
+    this.#field?.formReset()
   }
 
   /** Gives the field the token of a vendor after the event `challenge`. */

@@ -1,15 +1,23 @@
 /** Reads texts of people and of the service. */
 
 /**
- * Converts all digits to 0 to 9, and all dashes to `-`. East Asian, Arabic and Persian keyboards write other digits.
- * Contacts and chats add invisible characters to a number, which are removed.
+ * Converts the digits of every script to 0 to 9, and all dashes to `-`. Contacts and chats add invisible characters to a
+ * number, which are removed.
  */
 export const asciiDigits = (text: string) =>
   text
     .normalize('NFKC')
-    .replace(/\p{Cf}/gu, '')
+    .replace(/[\p{Cf}\p{VS}]/gu, '')
     .replace(/[\p{Pd}−]/gu, '-')
-    .replace(/[٠-٩۰-۹]/g, (digit) => String((digit.codePointAt(0) as number) & 15))
+    .replace(/\p{Nd}/gu, asciiDigitOf)
+
+/** The ten digits of a script are consecutive in Unicode. */
+function asciiDigitOf(digit: string): string {
+  const point = digit.codePointAt(0) as number
+  let zero = point
+  while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1))) zero--
+  return `${(point - zero) % 10}`
+}
 
 /** Only the digits, in any script, as 0 to 9. */
 export const digitsIn = (text: string) => asciiDigits(text).replace(/\D/g, '')

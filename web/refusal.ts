@@ -31,6 +31,7 @@ export function refusalOf(
   const { during, channel, hasOther, isNational, origin } = asked
   const another = (name: string): Refusal => ({ name: ofChannel(channel, name), about: 'address' })
   const setup: Refusal = { name: 'setup', isFault: true }
+  const gone: Refusal = { name: 'gone', about: 'code', isGone: true }
   const invalid = another(isNational ? 'National' : 'Invalid')
   switch (problem.code) {
     case 'limited':
@@ -45,7 +46,7 @@ export function refusalOf(
       return { name: n === 1 ? 'wrongOne' : 'wrong', about: 'code', values: { n } }
     }
     case 'code_gone':
-      return { name: 'gone', about: 'code', isGone: true }
+      return gone
     case 'invalid_recipient':
       return invalid
     case 'destination_not_allowed':
@@ -58,9 +59,13 @@ export function refusalOf(
       return problem.reason === 'origin'
         ? { name: 'otherOrigin', values: { origin }, isFault: true }
         : setup
-    case 'invalid_request':
+    case 'invalid_request': {
       // A gateway may have sent this code with other errors, or with none.
-      return problem.errors?.some?.(({ path }) => path === 'to') ? invalid : setup
+      const isAbout = (name: string) => problem.errors?.some?.(({ path }) => path === name)
+      // The operator has changed the length of codes since the send.
+      if (during === 'check' && isAbout('code')) return gone
+      return isAbout('to') ? invalid : setup
+    }
     default:
       return isUnanswered(problem) ? { name: 'unavailable' } : setup
   }

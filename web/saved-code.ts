@@ -5,9 +5,12 @@
 import type { Channel } from './client.ts'
 
 export interface SentCode {
-  id: string
+  /** Undefined while a later send has no answer: perhaps that send has replaced the code. */
+  id?: string | undefined
   /** The address of the request. */
   to: string
+  /** The country by which a number without calling code was read. */
+  country?: string | undefined
   /** The address, masked by the service. */
   shownTo: string
   codeLength: number

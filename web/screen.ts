@@ -27,9 +27,9 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
     stop,
   }
 
-  /** The country of a number without calling code; empty if it is not known. */
+  /** The country of a number without calling code; empty if it is not known. A sent code keeps the country of its number. */
   function countryNow(): string {
-    return state.country ?? settings.country
+    return state.sent?.country ?? state.country ?? settings.country
   }
 
   /** The address that gets the code. A number is in E.164 if its country is known. */
@@ -64,7 +64,7 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
     view.challenge.replaceChildren()
     const message = { name, values, tone: 'wrong' } as const
     change({ busyWith: undefined, onAnswer: undefined, wrong, message })
-    if (wrong === 'address') (givenNow()?.input ?? view.entry()).focus()
+    if (wrong === 'address') view.focus(givenNow()?.input ?? view.entry())
     view.keepInSight()
   }
 

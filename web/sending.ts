@@ -29,13 +29,20 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
     const { scene, language: locale } = settings
     unanswered = askedFor(`${channel} ${to} ${scene} ${locale}`, unanswered)
     const { key: idempotencyKey, sinceMs } = unanswered
+    const { sent: earlier } = state
+    if (earlier) {
+      state.sent = { ...earlier, id: undefined }
+      memory.save()
+    }
     const result = await work.run('send', (challenge) =>
       createPosternClient(settings).send({ channel, to, scene, locale, challenge, idempotencyKey }),
     )
     if (!result) return
-    if (result.ok || !isUnanswered(result.problem)) unanswered = undefined
-    if (result.ok) sent(to, sinceMs, result.answer)
-    else refused('send', to, result.problem)
+    const isAnswered = result.ok || !isUnanswered(result.problem)
+    if (isAnswered) unanswered = undefined
+    if (result.ok) return sent(to, sinceMs, result.answer)
+    if (isAnswered) state.sent = earlier
+    refused('send', to, result.problem)
   }
 
   function sent(to: string, sinceMs: number, answer: Sent): void {
@@ -48,7 +55,7 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
     change({
       busyWith: undefined,
       code: '',
-      sent: { id, to, shownTo, codeLength, expiresAtMs },
+      sent: { id, to, country: screen.countryNow(), shownTo, codeLength, expiresAtMs },
       message: sentMessage(channel, codeLength, isAgain),
       wrong: '',
     })
@@ -57,7 +64,7 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
       memory.hold('locks', to, lockedForMs)
       change({ message: { name: isOpenInTime ? 'sentLocked' : 'locked', tone: 'wrong' } })
     }
-    view.code.focus()
+    view.focus(view.code)
     tell('sent', { id, channel, to: shownTo, expiresAt, resendAt })
     onSent(channel)
   }

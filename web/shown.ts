@@ -119,7 +119,7 @@ function shownCountry(state: State, { settings, written, text }: Around): ShownC
   const picked = state.country ?? settings.country
   if (!picked) return undefined
   // An international number contains its calling code already.
-  const isOwn = isInternational(written)
+  const isOwn = isInternational(written, picked)
   const value = isOwn ? (countryOf(written, [picked, ...countries]) ?? '') : picked
   return {
     prefix: isOwn ? value : `+${callingCodeOf(picked)}`,

@@ -57,6 +57,11 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
     entry: () => entry,
     keepInSight: () => keepInSight(line),
 
+    /** Moves the focus, unless the person is already in another part of the page. */
+    focus(element: HTMLElement): void {
+      if (host.matches(':focus-within') || document.activeElement === document.body) element.focus()
+    },
+
     render(shown: Shown): void {
       const { step, tone, isBusy, isPassed, canLeave } = shown
       setAttributes(root, { 'data-step': step, 'data-tone': tone, 'aria-busy': String(isBusy) })

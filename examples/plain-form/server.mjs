@@ -34,14 +34,19 @@ const server = createServer(async (request, response) => {
 
 async function answerTo(request) {
   if (request.method !== 'POST' || request.url !== '/signup') return [200, page]
-  return (await isGoodPass(new URLSearchParams(await text(request))))
+  const to = await provenRecipient(new URLSearchParams(await text(request)))
+  // Here a site creates the account of `to`.
+  return to
     ? [200, answerPage('Welcome!')]
     : [403, answerPage('Please confirm your number or address first.')]
 }
 
 // #region pass
-/** Only this proves that the address is theirs: an attacker can write the rest of a form. */
-async function isGoodPass(form) {
+/**
+ * The number or address that the pass proves. An attacker can write the rest of a form. The answer's `to` is one text
+ * for all spellings, so that a person has one account.
+ */
+async function provenRecipient(form) {
   const answer = await fetch(`${POSTERN_URL}/v1/passes/verify`, {
     method: 'POST',
     headers: { authorization: `Bearer ${SECRET_KEY}`, 'content-type': 'application/json' },
@@ -55,8 +60,8 @@ async function isGoodPass(form) {
   // 400 and 422: the form has no pass or no address. Other errors are not the visitor's fault.
   if (!answer.ok && answer.status !== 400 && answer.status !== 422)
     throw new Error(`Postern answers ${answer.status}`)
-  const { valid, scene } = await answer.json()
-  return valid === true && scene === 'signup'
+  const { valid, scene, to } = await answer.json()
+  return valid === true && scene === 'signup' ? to : undefined
 }
 // #endregion pass
 

@@ -47,6 +47,10 @@ const passVerdict = z
       valid: z.literal(true),
       scene,
       channel,
+      to: z.string().optional().meta({
+        description:
+          'The recipient, if the request named it. It is the same text for every spelling: store it, and find accounts by it.',
+      }),
       verifiedAt: time.meta({ description: 'When the code was checked.' }),
     }),
     z.object({ valid: z.literal(false), reason: z.enum(passRefusals) }),
@@ -104,7 +108,8 @@ export function passRoutes(deps: {
         if (read && read.kind !== 'ok') return refusedRecipient(read)
         const owner = channel && read ? { channel, to: read.to } : undefined
         const verdict = await passes.verify(pass, caller.app, owner)
-        return { status: 200, body: verdict }
+        const proven = verdict.valid && owner ? { ...verdict, to: owner.to } : verdict
+        return { status: 200, body: proven }
       },
     }),
   ]

@@ -60,11 +60,25 @@ export function createPhoneReader(defaultCountry: string | undefined) {
 
 /** Reads with the library. `text` has passed the strict pattern. */
 export function readAnyNumber(text: string, defaultCountry?: string): PhoneNumber | undefined {
-  const international = text.startsWith('00') ? `+${text.slice(2)}` : text
-  const number = parsePhoneNumberFromString(international, {
-    ...(defaultCountry ? { defaultCountry: defaultCountry as CountryCode } : {}),
-    extract: false,
-  })
+  const country = defaultCountry as CountryCode | undefined
+  const readings = readingsOf(text, country).map((reading) => readWithLibrary(reading, country))
+  return readings.find((number) => number?.type) ?? readings.find(Boolean)
+}
+
+/** The spellings that this text may stand for, the most probable first. The first valid one counts. */
+function readingsOf(text: string, country: CountryCode | undefined): string[] {
+  if (text.startsWith('+')) return [text]
+  // In Tajikistan, mobile numbers may begin with 00.
+  if (text.startsWith('00')) return [`+${text.slice(2)}`, ...(country ? [text] : [])]
+  // Autofill and phone books leave out the plus.
+  const code = country && getCountryCallingCode(country)
+  const digits = text.replaceAll(/\D/g, '')
+  return [text, ...(code && digits.startsWith(code) ? [`+${digits}`] : [])]
+}
+
+function readWithLibrary(text: string, defaultCountry: CountryCode | undefined) {
+  const options = { extract: false, ...(defaultCountry ? { defaultCountry } : {}) }
+  const number = parsePhoneNumberFromString(text, options)
   if (!number || number.ext) return undefined
   // An invalid number has no type. Satellite numbers have a type but no country.
   const type = number.country && number.getType()?.toLowerCase()

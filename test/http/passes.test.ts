@@ -27,12 +27,28 @@ test('a check that passes returns a pass; a server can verify it once', async ()
     valid: true,
     scene: 'login',
     channel: 'sms',
+    to: '+8613800138000',
     verifiedAt: expect.stringMatching(/^\d{4}-.*Z$/),
   })
   const again = await verify({ pass })
   expectPromised('post /v1/passes/verify', again)
   expect(again.body).toEqual({ valid: false, reason: 'used' })
 })
+
+test.each([
+  ['sms', '+86 139 0013 9001', '0086 (139) 00139001', '+8613900139001'],
+  ['email', 'Ada@BÜCHER.example', 'ada@xn--bcher-kva.EXAMPLE', 'ada@xn--bcher-kva.example'],
+])(
+  '%s: a recipient in another spelling → the answer has the one form that limits count by',
+  async (channel, to, other, canonical) => {
+    const { body } = await postern.post('/v1/captchas', { channel, to, scene: 'login' })
+    const code = await postern.codeFor(body.id)
+    const checked = await postern.post('/v1/captchas/check', { channel, to, scene: 'login', code })
+    const { pass } = checked.body
+    const verified = await verify({ pass, channel, to: other })
+    expect(verified.body).toMatchObject({ valid: true, to: canonical })
+  },
+)
 
 test('with the published keys a server checks it alone', async () => {
   const keys = createRemoteJWKSet(new URL(`${postern.url}/.well-known/jwks.json`))

@@ -75,6 +75,20 @@ describe('E.164', () => {
     ['the code is there, without its +, in Britain', '447400123456', 'GB', '+447400123456'],
     ['a number that begins as its code does', '861234567', 'DE', '+49861234567'],
     ['a zero in brackets', '+44 (0)7400 123456', 'GB', '+447400123456'],
+    ['filled in by a browser, without its +', '491711230001', 'DE', '+491711230001'],
+    ['the same for a country whose numbers may begin so', '918123456789', 'IN', '+918123456789'],
+    ['which is a national number if it is short enough', '9181234567', 'IN', '+919181234567'],
+    ['Burkina Faso has no trunk prefix', '07 12 34 56', 'BF', '+22607123456'],
+    ['nor has Tajikistan', '053476128', 'TJ', '+992053476128'],
+    ['where numbers may begin with 00', '00 123 1212', 'TJ', '+992001231212'],
+    ['and abroad is behind 00 all the same', '0044 7400 123456', 'TJ', '+447400123456'],
+    ['Mexico as dialled until 2019', '044 55 1234 5678', 'MX', '+525512345678'],
+    ['the same from abroad, without its +', '52 1 55 1234 5678', 'MX', '+525512345678'],
+    ['a stroke', '0171/1234501', 'DE', '+491711234501'],
+    ['a link', 'tel:+49-171-1234501', 'CN', '+491711234501'],
+    ['a sign that selects a shape', '138\ufe0d 0013 8000', 'CN', '+8613800138000'],
+    ['Bengali digits', '০১৭১২৩৪৫৬৭৮', 'BD', '+8801712345678'],
+    ['Devanagari digits', '९८७६५४३२१०', 'IN', '+919876543210'],
     ['the 8 of Belarus', '8 029 491-19-11', 'BY', '+375294911911'],
     ['the 1 of America', '1 (201) 555-0123', 'US', '+12015550123'],
     ['a landline of Italy keeps its zero', '06 1234 5678', 'IT', '+390612345678'],
@@ -143,14 +157,14 @@ test('the country of a number: the first of those that may be picked', () => {
 })
 
 test('another country is picked for an international number: its own code goes', () => {
-  expect(withoutCallingCode('+852 9123 4567')).toBe('91234567')
-  expect(withoutCallingCode('00852 9123')).toBe('9123')
-  expect(withoutCallingCode('+')).toBe('')
-  expect(withoutCallingCode('138 0013')).toBe('138 0013')
+  expect(withoutCallingCode('+852 9123 4567', 'CN')).toBe('91234567')
+  expect(withoutCallingCode('00852 9123', 'CN')).toBe('9123')
+  expect(withoutCallingCode('+', 'CN')).toBe('')
+  expect(withoutCallingCode('138 0013', 'CN')).toBe('138 0013')
 })
 
 test('written for the whole world', () => {
   for (const text of ['+1', ' +1', '00852', '＋86', '\u202a+86'])
-    expect(isInternational(text)).toBe(true)
-  for (const text of ['', '138', '0138']) expect(isInternational(text)).toBe(false)
+    expect(isInternational(text, 'CN')).toBe(true)
+  for (const text of ['', '138', '0138']) expect(isInternational(text, 'CN')).toBe(false)
 })

@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs'
+import type { Browser } from 'playwright-core'
+import { repositoryRoot } from '../tools/source-files.ts'
+
+const script = readFileSync(`${repositoryRoot}web/dist/postern-code.js`, 'utf8')
+
+export interface Asked {
+  path: string
+  key: string | undefined
+  body: { channel: string; to: string; scene: string; code?: string; id?: string; locale?: string }
+}
+
+/** `lost`: the request arrives, and its answer does not. */
+type Answer = { status: number; body: object } | 'lost'
+
+let count = 0
+
+/** Ids are UUIDs of version 7, which begin with their time. */
+function newId(): string {
+  const time = Date.now().toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${String(++count).padStart(12, '0')}`
+}
+
+export const newCode = (more: object = {}): Answer => ({
+  status: 202,
+  body: {
+    id: newId(),
+    channel: 'sms',
+    to: '+8613****8000',
+    scene: 'signup',
+    state: 'pending',
+    expiresAt: new Date(Date.now() + 300_000).toISOString(),
+    resendAt: new Date(Date.now()).toISOString(),
+    codeLength: 4,
+    ...more,
+  },
+})
+
+export const pass = 'header.e30.signature'
+export const passed: Answer = {
+  status: 200,
+  body: { verified: true, id: newId(), scene: 'signup', verifiedAt: '2026-11-27T00:00:00Z', pass },
+}
+export const refused = (status: number, code: string, more: object = {}): Answer => ({
+  status,
+  body: { code, ...more },
+})
+
+export type Service = (asked: Asked) => Answer | Promise<Answer>
+
+/**
+ * Opens pages with the code field, before a service that answers by a function of the test. Needs no server. All pages are one tab,
+ * because each new one takes a third of a second.
+ */
+export async function createMockedPages(browser: Browser) {
+  const page = await (await browser.newContext()).newPage()
+  let asked: Asked[] = []
+  let html = ''
+  let service: Service = () => 'lost'
+  await page.route('http://localhost/**', async (route) => {
+    const request = route.request()
+    const { pathname } = new URL(request.url())
+    if (pathname === '/page') return route.fulfill({ contentType: 'text/html', body: html })
+    if (request.method() !== 'POST') return route.abort()
+    const key = request.headers()['idempotency-key']
+    const one = { path: pathname, key, body: request.postDataJSON() }
+    asked.push(one)
+    const answer = await service(one)
+    // The page may have been left meanwhile.
+    const answered =
+      answer === 'lost'
+        ? route.abort()
+        : route.fulfill({ status: answer.status, json: answer.body })
+    return answered.catch(() => {})
+  })
+
+  return async function open(body: string, answers: Service) {
+    if (html) await page.evaluate('sessionStorage.clear()')
+    await page.goto('about:blank')
+    asked = []
+    service = answers
+    html = `<!doctype html><html lang="en"><meta charset="utf-8"><title>page</title><body>${body}<script type="module">${script}</script>`
+    await page.goto('http://localhost/page')
+    return { page, asked }
+  }
+}
+
+export const field = (attributes = '', scene = 'signup') =>
+  `<postern-code key="ppk_x" src="http://localhost" scene="${scene}" ${attributes}></postern-code>`

@@ -1,0 +1,275 @@
+/** The code field in a browser, before a service that answers by a function of the test. The slow files have a real service. */
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { launchBrowser } from '../tools/browser.ts'
+import { createMockedPages, field, newCode, pass, passed, refused } from './field-mocked.ts'
+import { partsOf, said } from './field-page.ts'
+
+let open: Awaited<ReturnType<typeof createMockedPages>>
+beforeAll(async () => {
+  open = await createMockedPages(await launchBrowser())
+})
+
+const number = '+8613800138000'
+
+/** An answer that arrives when the test calls `arrive`. */
+function later<T>() {
+  const { promise, resolve } = Promise.withResolvers<T>()
+  return { promise, arrive: resolve }
+}
+
+async function send(page: Page, to = number): Promise<void> {
+  await partsOf(page).address.fill(to)
+  await partsOf(page).send.click()
+  await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
+}
+const passOf = (page: Page) => page.evaluate(`document.querySelector('postern-code').pass`)
+const run = (page: Page, script: string) =>
+  page.evaluate(`{ const field = document.querySelector('postern-code'); ${script} }`)
+
+describe('where the focus is', () => {
+  test('the person types into another input when the code is sent → the focus stays there', async () => {
+    const answer = later<ReturnType<typeof newCode>>()
+    const { page, asked } = await open(`${field()}<input id="secret">`, ({ path }) =>
+      path.endsWith('/check') ? passed : answer.promise,
+    )
+    await partsOf(page).address.fill(number)
+    await partsOf(page).send.click()
+    await page.locator('#secret').pressSequentially('pass')
+    answer.arrive(newCode())
+    await said(page).toContain('is on its way')
+    await page.keyboard.type('1234')
+    expect(await page.locator('#secret').inputValue()).toBe('pass1234')
+    expect(asked).toHaveLength(1)
+  })
+
+  test('the address is refused meanwhile → the focus stays there too', async () => {
+    const answer = later<ReturnType<typeof newCode>>()
+    const { page } = await open(`${field()}<input id="other">`, () => answer.promise)
+    await partsOf(page).address.fill('+86138')
+    await partsOf(page).send.click()
+    await page.locator('#other').focus()
+    answer.arrive(refused(422, 'invalid_recipient'))
+    await said(page).toContain('not a mobile number')
+    expect(await page.evaluate('document.activeElement.id')).toBe('other')
+  })
+
+  test('the person waits at the field, or nowhere → the code input has the focus', async () => {
+    const answer = later<ReturnType<typeof newCode>>()
+    let isFirst = true
+    const { page } = await open(field(), () => {
+      if (!isFirst) return answer.promise
+      isFirst = false
+      return newCode()
+    })
+    await send(page)
+    const isInCode = () => page.evaluate(`document.activeElement.matches('.postern-code')`)
+    await expect.poll(isInCode).toBe(true)
+    await partsOf(page).again.click()
+    await page.evaluate('document.activeElement.blur()')
+    expect(await isInCode()).toBe(false)
+    answer.arrive(newCode())
+    await expect.poll(isInCode).toBe(true)
+  })
+})
+
+describe('an answer is lost', () => {
+  test('of a resend → a check names no id, also after a reload; of the repeat that arrives, it does again', async () => {
+    let isLost = false
+    const { page, asked } = await open(field(), ({ path }) => {
+      if (path.endsWith('/check')) return refused(422, 'code_mismatch', { triesLeft: 2 })
+      return isLost ? 'lost' : newCode()
+    })
+    const idOfCheck = async () => {
+      const before = asked.length
+      await partsOf(page).code.fill('1234')
+      await said(page).toContain('wrong')
+      expect(asked).toHaveLength(before + 1)
+      return asked.at(-1)?.body.id
+    }
+    await send(page)
+    expect(await idOfCheck()).toMatch(/^0/)
+    isLost = true
+    await partsOf(page).again.click()
+    await said(page).toContain('does not answer')
+    expect(await idOfCheck()).toBeUndefined()
+    await page.reload()
+    expect(await idOfCheck()).toBeUndefined()
+    isLost = false
+    await partsOf(page).again.click()
+    await said(page).toContain('A new code')
+    expect(await idOfCheck()).toMatch(/^0/)
+  })
+
+  test('a resend is refused by a limit → the check names the id of the code that was sent', async () => {
+    let isFirst = true
+    const { page, asked } = await open(field(), ({ path }) => {
+      if (path.endsWith('/check')) return passed
+      const answer = isFirst ? newCode() : refused(429, 'limited', { retryAfterMs: 60_000 })
+      isFirst = false
+      return answer
+    })
+    await send(page)
+    await partsOf(page).again.click()
+    await said(page).toContain('Too many codes')
+    await partsOf(page).code.fill('1234')
+    await said(page).toBe('Confirmed.')
+    expect(asked.at(-1)?.body.id).toMatch(/^0/)
+  })
+
+  test('of a check → the repeat is the same request, and its pass counts', async () => {
+    let isLost = true
+    const { page, asked } = await open(field(), ({ path }) =>
+      !path.endsWith('/check') ? newCode() : isLost ? 'lost' : passed,
+    )
+    await send(page)
+    await partsOf(page).code.fill('1234')
+    await said(page).toContain('does not answer')
+    isLost = false
+    await partsOf(page).code.press('Enter')
+    await said(page).toBe('Confirmed.')
+    expect(asked[2]).toEqual(asked[1])
+    expect(await passOf(page)).toBe(pass)
+  })
+
+  test.each([
+    ['the same request', '', true],
+    ['another number', `field.querySelector('.postern-input').value = '+8613900139000'`, false],
+    ['another language', `field.lang = 'zh'`, false],
+    ['another purpose', `field.setAttribute('scene', 'login')`, false],
+  ])('of a send, then %s: %j → the same Idempotency-Key: %s', async (_, change, isSame) => {
+    const { page, asked } = await open(field(), () => 'lost')
+    await partsOf(page).address.fill(number)
+    await partsOf(page).send.click()
+    await said(page).toContain('does not answer')
+    await run(page, change)
+    await partsOf(page).send.click()
+    await expect.poll(() => asked.length).toBe(2)
+    expect(asked[0]?.key).toMatch(/./)
+    expect(asked[1]?.key === asked[0]?.key).toBe(isSame)
+  })
+})
+
+describe('the page changes the element', () => {
+  const changes = [
+    ['its country', `field.setAttribute('country', 'GB')`],
+    ['its countries', `field.setAttribute('countries', 'GB,FR')`],
+    ['its language', `field.lang = 'zh'`],
+    ['what it must have', 'field.required = true; field.setAttribute("required", "")'],
+    ['its place', `document.body.append(field)`],
+    ['its form', `document.forms[1].append(field)`],
+    [
+      'another input of the page',
+      `document.querySelector('#nick').dispatchEvent(new Event('input', { bubbles: true }))`,
+    ],
+  ] as const
+  const body = `<form><input id="mine" type="tel" value="138 0013 8000">${field('for="mine" country="CN"')}</form><form><input id="nick"></form>`
+
+  test('after a code passed: everything that changes only its look or place → the pass stays', async () => {
+    const { page } = await open(body, ({ path }) => (path.endsWith('/check') ? passed : newCode()))
+    await partsOf(page).send.click()
+    await partsOf(page).code.fill('1234')
+    await said(page).toBe('Confirmed.')
+    for (const [what, change] of changes) {
+      await run(page, change)
+      expect(await passOf(page), what).toBe(pass)
+    }
+    expect(await page.locator('.postern-field').count()).toBe(1)
+  })
+
+  test.each([
+    [
+      'everything that changes only its look or place',
+      changes.map(([, change]) => change).join(';'),
+    ],
+    ['a reset of the form', 'field.closest("form").reset()'],
+  ])('during a check: %s → its pass is taken', async (_, change) => {
+    const answer = later<typeof passed>()
+    const { page } = await open(body, ({ path }) =>
+      path.endsWith('/check') ? answer.promise : newCode(),
+    )
+    await partsOf(page).send.click()
+    await partsOf(page).code.fill('1234')
+    await said(page).toBe('Checking…')
+    await run(page, change)
+    answer.arrive(passed)
+    await expect.poll(() => passOf(page)).toBe(pass)
+  })
+
+  test('a move into another form → that form has the pass and waits for it', async () => {
+    const forms = `<form id="a">${field('required')}</form><form id="b" novalidate><button>Go</button></form>`
+    const { page } = await open(forms, () => newCode())
+    await run(page, `document.querySelector('#b').append(field)`)
+    await page.getByRole('button', { name: 'Go' }).click()
+    await said(page).toContain('Confirm this with a code first.')
+  })
+
+  test('taken out for good → nothing runs on', async () => {
+    const { page } = await open(field(), () => newCode())
+    await run(page, `field.remove(); window.field = field`)
+    await page.evaluate(`document.documentElement.lang = 'zh'`)
+    expect(await page.evaluate(`window.field.querySelector('.postern-button').textContent`)).toBe(
+      'Send code',
+    )
+  })
+
+  test('the language of the page or of a part of it changes → so does the field', async () => {
+    const { page } = await open(`<main>${field()}</main>`, () => newCode())
+    await page.evaluate(`document.documentElement.lang = 'zh-CN'`)
+    await expect.poll(() => partsOf(page).send.textContent()).toBe('获取验证码')
+    await page.evaluate(`document.querySelector('main').lang = 'en'`)
+    await expect.poll(() => partsOf(page).send.textContent()).toBe('Send code')
+  })
+
+  test('other channels: at the first step the field follows them; a sent code stays', async () => {
+    const { page } = await open(field(), () => newCode())
+    await run(page, `field.setAttribute('channels', 'email,sms')`)
+    expect(await partsOf(page).address.getAttribute('type')).toBe('email')
+    await run(page, `field.setAttribute('channels', 'sms')`)
+    await send(page)
+    await run(page, `field.setAttribute('channels', 'sms,email')`)
+    expect(await partsOf(page).code.isVisible()).toBe(true)
+  })
+})
+
+test('two fields of one key with other scenes → neither shows the code or the wait of the other, also after a reload', async () => {
+  const body = `<div id="a">${field('', 'signup')}</div><div id="b">${field('', 'login')}</div>`
+  const { page } = await open(body, () =>
+    newCode({ resendAt: new Date(Date.now() + 60_000).toISOString() }),
+  )
+  const inside = (id: string, part: string) => page.locator(`#${id} ${part}`)
+  await inside('a', '.postern-input').fill(number)
+  await inside('a', '.postern-button').click()
+  await expect.poll(() => inside('a', '.postern-code').last().isVisible()).toBe(true)
+  await page.reload()
+  await expect.poll(() => inside('a', 'input.postern-code').isVisible()).toBe(true)
+  expect(await inside('b', 'input.postern-code').isVisible()).toBe(false)
+  await inside('b', '.postern-input').fill(number)
+  expect(await inside('b', '.postern-button').textContent()).toBe('Send code')
+})
+
+test('the channel is switched away and back → the field follows the input of the page again', async () => {
+  const { page, asked } = await open(`<input id="mine" type="email">${field('for="mine"')}`, () =>
+    newCode({ channel: 'email' }),
+  )
+  await page.getByText('Use SMS instead').click()
+  expect(await partsOf(page).address.isVisible()).toBe(true)
+  await page.getByText('Use email instead').click()
+  expect(await partsOf(page).address.isVisible()).toBe(false)
+  await page.locator('#mine').fill('a@shop.example')
+  await partsOf(page).send.click()
+  await said(page).toContain('is on its way')
+  expect(asked[0]?.body.to).toBe('a@shop.example')
+  await page.locator('#mine').fill('b@shop.example')
+  await expect.poll(() => partsOf(page).send.isVisible()).toBe(true)
+})
+
+test('codes have another length now → the code is gone, and the field offers a new one', async () => {
+  const errors = [{ path: 'code', message: 'must have 6 digits' }]
+  const { page } = await open(field(), ({ path }) =>
+    path.endsWith('/check') ? refused(400, 'invalid_request', { errors }) : newCode(),
+  )
+  await send(page)
+  await partsOf(page).code.fill('1234')
+  await said(page).toBe('This code is no longer valid. Request a new one.')
+})

@@ -1,0 +1,67 @@
+/** The field reads every mobile number as the service does, in each form that people write. */
+import fc from 'fast-check'
+import {
+  type CountryCode,
+  getCountries,
+  getCountryCallingCode,
+  Metadata,
+  type NumberType,
+  parsePhoneNumberFromString,
+} from 'libphonenumber-js/max'
+import { expect, test } from 'vitest'
+import { createPhoneReader, readAnyNumber } from '../../src/recipient/phone-number.ts'
+import { grouped, toE164 } from '../../web/phone-number.ts'
+
+interface Plan {
+  type(name: string): { pattern(): string; possibleLengths(): number[] | undefined } | undefined
+  possibleLengths(): number[]
+}
+
+/** The plan of a country's mobile numbers. Where these look like landlines, all of them. */
+function mobilesOf(country: CountryCode) {
+  const metadata = new Metadata()
+  metadata.selectNumberingPlan(country)
+  const plan = metadata.numberingPlan as unknown as Plan
+  const type = ['MOBILE', 'FIXED_LINE'].map((name) => plan.type(name)).find((t) => t?.pattern())
+  const pattern = new RegExp(`^(?:${type?.pattern()})$`)
+  return { pattern, lengths: type?.possibleLengths() ?? plan.possibleLengths() }
+}
+
+const countries = getCountries().filter((country) => country !== 'TA')
+const sendable: (NumberType | undefined)[] = ['MOBILE', 'FIXED_LINE_OR_MOBILE']
+
+const read = createPhoneReader(undefined)
+
+/** Numbers of Gabon until 2019, which had one form abroad and another inside; and short ones of South Africa. */
+const isUnusual = (e164: string) => /^\+(2410|241\d{7}$|27\d{0,8}$)/.test(e164)
+
+/** Random mobile numbers of a country, always the same ones. */
+function randomMobiles(country: CountryCode, count: number) {
+  const { pattern, lengths } = mobilesOf(country)
+  const digits = fc.stringMatching(pattern).filter(({ length }) => lengths.includes(length))
+  return (
+    fc
+      .sample(digits, { numRuns: count, seed: 7 })
+      .map((bare) => parsePhoneNumberFromString(`+${getCountryCallingCode(country)}${bare}`))
+      .filter((number) => number !== undefined)
+      // Countries that share a plan have no numbers of their own.
+      .filter((number) => sendable.includes(number.getType()) && !isUnusual(number.number))
+  )
+}
+
+test.each(countries)('%s: random mobile numbers, in three forms', (country) => {
+  const numbers = randomMobiles(country, 20)
+  expect(numbers.length).toBeGreaterThan(2)
+  for (const number of numbers) {
+    const { number: e164, nationalNumber, countryCallingCode: code } = number
+    const bare = `${code}${nationalNumber}`
+    // A few numbers without their plus are another number too, and either reading is right.
+    const isTwo = read(`+${code}${bare}`)?.type !== undefined
+    const forms = [number.formatNational(), nationalNumber, ...(isTwo ? [] : [bare])]
+    for (const form of forms) {
+      expect(read(toE164(form, country))?.to, `${form} in the field`).toBe(e164)
+      expect(read(toE164(grouped(form, country), country))?.to, `${form}, grouped`).toBe(e164)
+      expect(readAnyNumber(form, country)?.to, `${form} at the service`).toBe(e164)
+    }
+  }
+})
