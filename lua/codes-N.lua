@@ -128,7 +128,10 @@ local function scenesOf(codes)
 end
 
 local function take(key, name, scene, ...)
-  local isRead, stored = false, redis.pcall('GET', key)
+  -- GETEX counts as a write, so a server that has become a replica refuses it. Its codes are old: it would report new codes
+  -- as lost.
+  local isRead, stored = false, redis.pcall('GETEX', key)
+  if type(stored) == 'table' and stored.err and not stored.err:find('^WRONGTYPE') then return stored end
   -- Decoding nothing would be an error, which costs as much as the whole step.
   if type(stored) == 'string' then isRead, stored = pcall(cjson.decode, stored) end
   local codes, others = {}, {}

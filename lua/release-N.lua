@@ -12,7 +12,7 @@
 local call, pack, unpack = redis.call, struct.pack, struct.unpack
 local timed, count, size, wrap = '>I6I4', '>I4', 10, 2 ^ 32
 
-local memory = call('GET', KEYS[#KEYS])
+local memory = call('GETEX', KEYS[#KEYS]) -- a write, so a server that has become a replica refuses it
 if not memory then return 0 end
 local ms, micros = unpack(timed, memory)
 local requestedAt = ms * 1000 + micros

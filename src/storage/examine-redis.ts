@@ -1,19 +1,23 @@
 import { Cluster, type Redis } from 'ioredis'
 import { about, type Finding } from '../base/finding.ts'
 import { lookAtClock } from './examine-clock.ts'
-import { connectRedis, firstTry } from './redis.ts'
+import { connectRedis, firstTry, type Party } from './redis.ts'
 import { lookAtRedis } from './redis-ready.ts'
 
 const oldestVersion = 7
 const nearlyFull = 0.8
 
+/** A replica is examined, and not left. */
+const staying: Party = { join() {}, leaves: () => false }
+
 /** Reports if a send can succeed now, and reports settings that cause trouble later. */
 export async function examineRedis(url: string, keyPrefix: string): Promise<Finding[]> {
   const { ok, warning, error } = about('redis')
   let failure = ''
-  const client = connectRedis(url, 'command', ({ code = '' }: NodeJS.ErrnoException) => {
+  const onError = ({ code = '' }: NodeJS.ErrnoException) => {
     failure = code && `the connection fails with ${code}; `
-  })
+  }
+  const client = connectRedis(url, 'command', onError, staying)
   try {
     await firstTry(client)
     const { reasons, warnings } = await lookAtRedis(client, keyPrefix)

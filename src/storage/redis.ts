@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { startCountdown } from '../base/deadline.ts'
 import type { RedisClient } from '../base/redis-script.ts'
+import { dropConnections, dropSilent, isOfReplica } from '../base/redis-trust.ts'
 
 /**
  * The role of a connection decides its behaviour when Redis is away.
@@ -45,6 +46,36 @@ const roleOptions: Record<ConnectionRole, RedisOptions> = {
 /** ioredis's default back-off costs 18 s after an outage of 20 s; this one costs a second at most. */
 const retryStrategy = (attempt: number) => Math.min(attempt * 100, 1_000)
 
+/** A connection is probed this often. A probe without an answer in time ends it. */
+const probeEveryMs = 1_000
+const probeAnswerMs = 1_000
+/** If the address leads to a replica, reconnecting does not help, so it is not done for each command. */
+const leaveEveryMs = 1_000
+
+export type Party = ReturnType<typeof createParty>
+
+/**
+ * The connections of one process. When one of them finds that its server is a replica, all leave that server together.
+ * Otherwise one part of a request would use the new master, and another part the old one.
+ */
+export function createParty() {
+  const clients = new Set<RedisClient>()
+  let leftAtMs = Number.NEGATIVE_INFINITY
+  return {
+    join(client: RedisClient): void {
+      clients.add(client)
+      client.once('end', () => clients.delete(client))
+    },
+    /** True if the connection with this error has to be made again. The others are made again too. */
+    leaves(error: Error): boolean {
+      if (!isOfReplica(error) || performance.now() - leftAtMs < leaveEveryMs) return false
+      leftAtMs = performance.now()
+      setImmediate(() => clients.forEach(dropConnections))
+      return true
+    },
+  }
+}
+
 /**
  * Opens a connection to `redis://`, `rediss://`, `redis+cluster://h1:p1,h2:p2` or `redis+sentinel://h1:p1,h2:p2/name`.
  * Never throws for an absent Redis; the commands throw.
@@ -53,12 +84,26 @@ export function connectRedis(
   url: string,
   role: ConnectionRole,
   onError: (error: Error) => void,
+  party = createParty(),
 ): RedisClient {
-  const options = { ...roleOptions[role], retryStrategy }
+  const options = { ...roleOptions[role], retryStrategy, reconnectOnError: party.leaves }
   const client = openClient(url, options)
+  party.join(client)
+  probeUntilEnd(client)
   if (role !== 'producer' && role !== 'worker') limitCommands(client)
   client.on('error', onError)
   return client
+}
+
+function probeUntilEnd(client: RedisClient): void {
+  let isProbing = false
+  const timer = setInterval(async () => {
+    if (isProbing) return
+    isProbing = true
+    await dropSilent(client, probeAnswerMs)
+    isProbing = false
+  }, probeEveryMs).unref()
+  client.once('end', () => clearInterval(timer))
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Closers } from '../base/closers.ts'
 import type { Log } from '../base/log.ts'
 import { openDatabase } from './database.ts'
 import { reasonsPostgresNotReady } from './database-ready.ts'
-import { type ConnectionRole, connectRedis, firstTry } from './redis.ts'
+import { type ConnectionRole, connectRedis, createParty, firstTry } from './redis.ts'
 import { lookAtRedis } from './redis-ready.ts'
 
 export type Servers = ReturnType<typeof connectServers>
@@ -16,12 +16,14 @@ export function connectServers(
   { plansOnce }: { plansOnce: boolean },
 ) {
   const clients: ReturnType<typeof connectRedis>[] = []
+  const party = createParty()
   const openRedis = (role: ConnectionRole) => {
     let isClosed = false
-    const client = connectRedis(urls.REDIS_URL, role, (error) => {
+    const onError = (error: Error) => {
       // ioredis reports the end of a connection that is still being made as an error.
       if (!isClosed) log.connectionFailed('redis', error)
-    })
+    }
+    const client = connectRedis(urls.REDIS_URL, role, onError, party)
     closers.onClose(() => {
       isClosed = true
       client.disconnect()

@@ -44,6 +44,26 @@ describe('traps: Redis away', () => {
     return limiter
   }
 
+  test('the connection carries no bytes any more, and new ones work → decisions again within seconds', async () => {
+    const { proxy, limiter } = await limitersOfOneServer({ maxRetriesPerRequest: 0 }, 250)
+    proxy.silence()
+    await expect(limiter.acquire('p', u)).rejects.toThrow(LimiterUnavailable)
+    expect(await eventually(() => limiter.acquire('p', u))).toMatchObject({ admitted: true })
+  })
+
+  test('the server has become a replica, and its address leads to the new master → decisions again within seconds', async () => {
+    const [old, next] = await Promise.all([1, 2].map(() => ownRedis([], 'one-password')))
+    if (!old || !next) throw new Error('there are two servers')
+    const proxy = await startTcpProxy(old.port)
+    const ofHost = await limiterTo(proxy.through(old.url))
+    const admin = new Redis(old.url)
+    releaseLater(() => admin.disconnect())
+    proxy.pointAt(next.port)
+    await admin.replicaof('127.0.0.1', 1)
+    await expect(ofHost.acquire('p', u)).rejects.toThrow('READONLY')
+    expect(await eventually(() => ofHost.acquire('p', u))).toMatchObject({ admitted: true })
+  })
+
   test.each([
     ['ioredis defaults', {}],
     ['no retries', { maxRetriesPerRequest: 0, enableOfflineQueue: false }],

@@ -12,6 +12,10 @@ export interface TcpProxy {
   stall(): void
   /** Requests pass and answers are dropped: the work is done, and the caller does not know it. */
   dropAnswers(): void
+  /** Connections that are open stay open, and nothing passes any more. New connections work. */
+  silence(): void
+  /** New connections go to this port. */
+  pointAt(port: number): void
   /** Resets every connection, and each new one until `forward`. */
   cut(): void
   /** Resets every connection once. New connections work. */
@@ -23,7 +27,9 @@ export interface TcpProxy {
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   let mode: 'forward' | 'stall' | 'dropAnswers' | 'cut' = 'forward'
   let delayMs = 0
+  let port = targetPort
   const sockets = new Set<Socket>()
+  const silent = new WeakSet<Socket>()
   const held: (() => void)[] = []
 
   const pass = (from: Socket, to: Socket, isAnswer: boolean) => {
@@ -36,7 +42,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
       else step()
     }
     from.on('data', (bytes) => {
-      if (isAnswer && mode === 'dropAnswers') return
+      if (silent.has(from) || (isAnswer && mode === 'dropAnswers')) return
       send(() => to.writable && to.write(bytes))
     })
     from.on('end', () => send(() => to.end()))
@@ -47,13 +53,13 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   }
   const server = createServer({ allowHalfOpen: true }, (client) => {
     if (mode === 'cut') return client.resetAndDestroy()
-    const target = connect({ port: targetPort, host: '127.0.0.1', allowHalfOpen: true })
+    const target = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     pass(client, target, false)
     pass(target, client, true)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const own = server.address() as AddressInfo
 
   const reset = () => {
     held.length = 0
@@ -64,11 +70,11 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     }
   }
   const proxy: TcpProxy = {
-    port,
+    port: own.port,
     through(url) {
       const target = new URL(url)
       target.hostname = '127.0.0.1'
-      target.port = String(port)
+      target.port = String(own.port)
       return target.href
     },
     forward(newDelayMs = 0) {
@@ -81,6 +87,12 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     },
     dropAnswers: () => {
       mode = 'dropAnswers'
+    },
+    silence() {
+      for (const socket of sockets) silent.add(socket)
+    },
+    pointAt(newPort) {
+      port = newPort
     },
     cut() {
       mode = 'cut'

@@ -1,9 +1,15 @@
 import { orLate } from '../../base/deadline.ts'
+import {
+  type Connections,
+  dropConnections,
+  dropSilent,
+  isOfReplica,
+} from '../../base/redis-trust.ts'
 import type { ByteClient, Script } from '../../base/script.ts'
 import { LimiterUnavailable } from '../errors.ts'
 
 /** The connection of the limiter: a `Redis` or `Cluster` of ioredis 5 or 6. It is best not shared with other code. */
-export interface LimiterRedis extends ByteClient {
+export interface LimiterRedis extends ByteClient, Connections {
   readonly isCluster: boolean
   readonly options?: NumbersOptions & { readonly redisOptions?: NumbersOptions | undefined }
 }
@@ -14,12 +20,28 @@ interface NumbersOptions {
 
 export type Run = ReturnType<typeof createRun>
 
+/** A connection that gave no answer to a call must answer a probe within this time. */
+const probeAnswerMs = 1_000
+const distrustEveryMs = 1_000
+
+/** Ends connections that are useless, at most once a second. */
+function createDistrust(redis: LimiterRedis) {
+  let lastMs = Number.NEGATIVE_INFINITY
+  return (end: (client: LimiterRedis) => unknown) => {
+    if (performance.now() - lastMs < distrustEveryMs) return
+    lastMs = performance.now()
+    end(redis)
+  }
+}
+
 /**
  * Returns a function that runs a script. It resolves with the answer, or throws `LimiterUnavailable` by the deadline.
  * In tests with a clock, the time is the last argument of every script.
  */
 export function createRun(redis: LimiterRedis, deadlineMs: number, clock?: () => number) {
+  const distrust = createDistrust(redis)
   const late = () => {
+    distrust((client) => dropSilent(client, probeAnswerMs))
     throw new LimiterUnavailable(`Redis gave no answer within ${deadlineMs} ms`)
   }
   return async (script: Script, keys: readonly string[], args: readonly (string | number)[]) => {
@@ -29,6 +51,7 @@ export function createRun(redis: LimiterRedis, deadlineMs: number, clock?: () =>
     } catch (error) {
       if (error instanceof LimiterUnavailable) throw error
       const message = error instanceof Error ? error.message : String(error)
+      if (error instanceof Error && isOfReplica(error)) distrust(dropConnections)
       throw new LimiterUnavailable(`Redis did not answer: ${message}`, error)
     }
   }
