@@ -52,6 +52,7 @@ export function createLog(options: {
 
   const isRefusalInSample = createSample(maxOfFloodPerSecond)
   const isStrangerInSample = createSample(maxOfFloodPerSecond)
+  const isFirstThisMinute = createOncePerMinute()
   const isOutageInSample = createSample(maxOfFloodPerSecond)
 
   return {
@@ -132,6 +133,12 @@ export function createLog(options: {
     finished(facts: Record<'noticeId' | 'state' | 'provider' | 'error', string | undefined>) {
       logger.info(facts, 'finished')
     },
+    /** Once a minute for each provider and result. The metrics count all. */
+    receiptUnused(provider: string, result: 'malformed' | 'unmatched' | 'other_recipient') {
+      if (isFirstThisMinute(`${provider} ${result}`)) {
+        logger.warn({ provider, result }, 'a receipt changed no notice')
+      }
+    },
     recordFailed(noticeId: string, error: unknown) {
       logger.warn({ noticeId, ...errorFacts(error) }, 'outcome not written yet; trying again')
     },
@@ -181,4 +188,15 @@ function findPrettifier(): ((line: string) => string) | undefined {
 function neverBlock(terminal: object): void {
   const { _handle: handle } = terminal as { _handle?: { setBlocking?(isBlocking: boolean): void } }
   handle?.setBlocking?.(false)
+}
+
+/** Returns true for the first call of each minute with the same subject. */
+function createOncePerMinute(): (subject: string) => boolean {
+  const minutes = new Map<string, number>()
+  return (subject) => {
+    const minute = Math.floor(performance.now() / 60_000)
+    const isFirst = minutes.get(subject) !== minute
+    minutes.set(subject, minute)
+    return isFirst
+  }
 }

@@ -28,6 +28,17 @@ const longestTimeoutMs = 2 ** 31 - 1
 
 const waitBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
 
+const receiptResults = [
+  'delivered',
+  'failed',
+  'repeated',
+  'early',
+  'unmatched',
+  'other_recipient',
+  'malformed',
+  'forged',
+] as const
+
 export function createMetrics(options: {
   process: 'api' | 'worker' | 'demo' | 'embedded'
   /** The names under `providers:` in the policy file. */
@@ -212,10 +223,10 @@ export function createMetrics(options: {
     }),
     receipts: counter(
       'postern_receipts_total',
-      'Receipts of providers: delivered and failed (they changed their notice), repeated, early (kept until the notice is sent), unmatched, malformed, forged.',
+      'Receipts of providers: delivered and failed (they changed their notice), repeated, early (kept until the notice is sent), unmatched, other_recipient (the id of a message to another number), malformed, forged.',
       {
         provider: providers,
-        result: ['delivered', 'failed', 'repeated', 'early', 'unmatched', 'malformed', 'forged'],
+        result: receiptResults,
       },
     ),
     sendSeconds: histogram(

@@ -9,6 +9,13 @@ export type Receipt = z.infer<typeof receipt>
 const receipt = z.object({
   /** The provider's message id, as `accepted` gave it. At least one of the two ids is present. */
   messageId: z.string().optional(),
+  /** The message id in the other form that this provider may use for it. */
+  otherMessageId: z.string().optional(),
+  /** Digits of numbers, one of which must be the recipient's: for providers that use a message id twice. */
+  recipients: z
+    .array(z.string().regex(/^\d{6,20}$/))
+    .readonly()
+    .optional(),
   /** Postern's notice id, if the provider returns it. */
   noticeId: z.string().optional(),
   outcome: z.enum(['delivered', 'failed']),
@@ -17,6 +24,9 @@ const receipt = z.object({
   /** The provider's reason code; never a recipient or a text. */
   detail: z.string().optional(),
 })
+
+/** Stands for a receipt that cannot be read. Without an id, it is counted as malformed. */
+export const unreadable: Receipt = { outcome: 'failed' }
 
 /**
  * Reads the POST requests of one provider about earlier messages. Any stranger can call that address, so a reader limits

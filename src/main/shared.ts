@@ -3,7 +3,7 @@
  * closes all of them, the last opened first.
  */
 import { type Closers, closeWithinMs, createClosers } from '../base/closers.ts'
-import { createLog } from '../base/log.ts'
+import { createLog, type Log } from '../base/log.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { flushSpans } from '../base/traces.ts'
@@ -54,7 +54,7 @@ export function openShared(
   const servers = connectServers(environment, keyPrefix, closers, log, {
     plansOnce: processName === 'worker',
   })
-  const stores = openStores(file, servers, secrets, metrics, closers)
+  const stores = openStores(file, servers, secrets, metrics, log, closers)
   const limits = createLimits(config, servers, secrets, metrics, closers, clock)
   return { config, closers, log, metrics, secrets, servers, stores, limits }
 }
@@ -86,6 +86,7 @@ function openStores(
   { database, redis, openRedis, keyPrefix }: Servers,
   secrets: Secrets,
   metrics: Metrics,
+  log: Log,
   closers: Closers,
 ) {
   const wantedEvents = wantedEventTypes(file.events)
@@ -105,7 +106,7 @@ function openStores(
   const events = createEventOutbox(database)
   return {
     notices,
-    receipts: createReceipts(database, metrics, wantedEvents),
+    receipts: createReceipts(database, metrics, wantedEvents, log.receiptUnused),
     events,
     backlog: createBacklog({ producer, notices, events }),
     /** Types of events that are written. */

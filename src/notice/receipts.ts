@@ -8,7 +8,7 @@
  * - A receipt without a matching notice is dropped after an hour, and counted.
  *
  * A receipt counts only for a message of the same provider. If two providers had the notice, a receipt of the other
- * provider changes nothing.
+ * provider changes nothing. Nor does a receipt for another number: some carriers use a message id twice.
  */
 import { createBatcher } from '../base/batcher.ts'
 import { isForeignId, isId } from '../base/ids.ts'
@@ -24,10 +24,19 @@ interface Row {
   noticeId: string | null
   outcome: Receipt['outcome']
   detail: string | null
+  otherMessageId: string | null
+  /** Joined by commas. */
+  recipients: string | null
 }
 
-/** The new state of the notice. `unmatched`: this provider has not (yet) sent a notice with this id. */
-type Fate = Receipt['outcome'] | 'repeated' | 'unmatched'
+/**
+ * The new state of the notice. `unmatched`: this provider has not (yet) sent a notice with this id. `other_recipient`: it
+ * has, but to another number.
+ */
+type Fate = Receipt['outcome'] | 'repeated' | 'unmatched' | 'other_recipient'
+
+/** The results that operators can correct. */
+export type UnusedReceipt = 'malformed' | 'unmatched' | 'other_recipient'
 
 const keptForMs = 3_600_000
 const perSweep = 500
@@ -39,21 +48,24 @@ export function createReceipts(
   metrics: Metrics,
   /** The types of events that are written. */
   wantedEvents: WantedEvents = [],
+  onUnused: (provider: string, result: UnusedReceipt) => void = () => {},
 ) {
   const applySql = `${applyMove}${insertEvents(wantedEvents)}${applied}`
   const apply = createBatcher<Row, Fate>({
     maxItems: 200,
     maxConcurrent: 2,
     async run(rows) {
-      const fates = await database.query<{ n: number; isMoved: boolean }>(
+      const fates = await database.query<{ n: number; isMoved: boolean; isRecipient: boolean }>(
         'receipt-apply',
         applySql,
         columnsOf(rows),
       )
-      const byRow = new Map(fates.map(({ n, isMoved }) => [Number(n), isMoved]))
+      const byRow = new Map(fates.map((fate) => [Number(fate.n), fate]))
       return rows.map(({ outcome }, index) => {
-        const isMoved = byRow.get(index + 1)
-        return isMoved === undefined ? 'unmatched' : isMoved ? outcome : 'repeated'
+        const fate = byRow.get(index + 1)
+        if (!fate) return 'unmatched'
+        if (!fate.isRecipient) return 'other_recipient'
+        return fate.isMoved ? outcome : 'repeated'
       })
     },
   })
@@ -73,8 +85,9 @@ export function createReceipts(
         receipts.map(async (receipt) => {
           const row = rowOf(provider, receipt)
           const fate = row === undefined ? 'malformed' : await apply(row)
-          if (row && fate === 'unmatched') await keep(row)
-          metrics.receipts.inc({ provider, result: fate === 'unmatched' ? 'early' : fate })
+          // The notice with this id and number may be sent at this moment.
+          if (row && isUnused(fate)) await keep(row)
+          count(provider, fate === 'unmatched' ? 'early' : fate)
         }),
       )
     },
@@ -94,6 +107,11 @@ export function createReceipts(
     },
   }
 
+  function count(provider: string, result: Fate | 'malformed' | 'early'): void {
+    metrics.receipts.inc({ provider, result })
+    if (isUnused(result)) onUnused(provider, result)
+  }
+
   /** Returns the number of receipts that were tried. */
   async function sweepSome(): Promise<number> {
     const rows = await database.query<Row & { isOver: boolean }>('receipt-again', againSql, [
@@ -102,38 +120,54 @@ export function createReceipts(
     ])
     // Applied in the order of arrival, because the first receipt counts.
     const fates = await Promise.all(rows.map((row) => apply(row)))
-    const gone = rows.filter(({ isOver }, index) => isOver || fates[index] !== 'unmatched')
+    const gone = rows.filter(({ isOver }, index) => isOver || !isUnused(fates[index]))
     if (gone.length > 0) {
       await database.query('receipt-forget', forgetSql, columns(gone, ['provider', referenceOf]))
     }
     rows.forEach(({ provider, isOver }, index) => {
       const fate = fates[index] as Fate
-      if (isOver || fate !== 'unmatched') metrics.receipts.inc({ provider, result: fate })
+      // A receipt for another number was counted when it arrived.
+      if (fate === 'unmatched' ? isOver : fate !== 'other_recipient') count(provider, fate)
     })
     return rows.length
   }
 }
 
+const isUnused = (fate: Fate | 'malformed' | 'early' | undefined): fate is UnusedReceipt =>
+  fate === 'unmatched' || fate === 'other_recipient' || fate === 'malformed'
+
 /** Undefined if the receipt has no id by which a notice could be found. */
 function rowOf(provider: string, receipt: Receipt): Row | undefined {
-  const { messageId, noticeId, outcome, detail } = receipt
+  const { messageId, otherMessageId, noticeId, outcome, detail, recipients } = receipt
   const row = {
     provider,
     messageId: isForeignId(messageId) ? messageId : null,
     noticeId: noticeId && isId(noticeId) ? noticeId : null,
     outcome,
     detail: detail?.replaceAll(/[^\x20-\x7e]/g, '').slice(0, 100) || null,
+    otherMessageId: isForeignId(otherMessageId) ? otherMessageId : null,
+    recipients: recipients?.join(',') || null,
   }
   return row.messageId === null && row.noticeId === null ? undefined : row
 }
 
-const referenceOf = ({ messageId, noticeId }: Row) => messageId ?? (noticeId as string)
+const referenceOf = ({ messageId, noticeId, recipients }: Row) =>
+  [messageId ?? noticeId, recipients].filter(Boolean).join(' ')
 
 const columnsOf = (rows: readonly Row[]) =>
-  columns(rows, ['provider', 'messageId', 'noticeId', 'outcome', 'detail'])
+  columns(rows, [
+    ...(['provider', 'messageId', 'noticeId', 'outcome', 'detail'] as const),
+    ...(['otherMessageId', 'recipients'] as const),
+    referenceOf,
+  ])
 
-const receiptRows = `unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[])
-    WITH ORDINALITY AS r (provider, message_id, notice_id, outcome, detail, n)`
+const receiptRows = `unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
+    WITH ORDINALITY AS r (provider, message_id, notice_id, outcome, detail, other_message_id, recipients, reference, n)`
+
+/** Numbers are international, or national with zeros before them, so the ends are compared. */
+const isRecipient = `(r.recipients IS NULL OR notice.recipient IS NULL OR EXISTS (
+        SELECT FROM unnest(string_to_array(r.recipients, ',')) AS number
+        WHERE notice.recipient LIKE '%' || right(ltrim(number, '0'), 8)))`
 
 /** A provider may name the recipient in its reason, which events and logs would show. Numbers are written in many ways. */
 const namesRecipient = `CASE notice.channel
@@ -146,18 +180,20 @@ const namesRecipient = `CASE notice.channel
  */
 const applyMove = `
   WITH found AS (
-    SELECT r.n, r.outcome, r.detail, notice.id, notice.state, notice.fits
+    SELECT r.n, r.outcome, r.detail, notice.id, notice.state, notice.fits, notice.is_recipient
     FROM ${receiptRows}
     CROSS JOIN LATERAL (
-      SELECT id, state, coalesce(provider_message_id = r.message_id, true) AS fits FROM notice
+      SELECT id, state, coalesce(provider_message_id = r.message_id, true) AS fits, true AS is_recipient
+      FROM notice
       WHERE id = r.notice_id AND provider = r.provider
       UNION ALL
-      SELECT id, state, true FROM notice
-      WHERE r.notice_id IS NULL AND provider = r.provider AND provider_message_id = r.message_id
-      ORDER BY id DESC LIMIT 1
+      SELECT id, state, true, ${isRecipient} FROM notice
+      WHERE r.notice_id IS NULL AND provider = r.provider
+        AND provider_message_id = ANY (ARRAY[r.message_id, r.other_message_id])
+      ORDER BY is_recipient DESC, id DESC LIMIT 1
     ) AS notice
   ), first AS (
-    SELECT DISTINCT ON (id) * FROM found WHERE state = 'sent' AND fits ORDER BY id, n
+    SELECT DISTINCT ON (id) * FROM found WHERE state = 'sent' AND fits AND is_recipient ORDER BY id, n
   ), moved AS (
     UPDATE notice
     SET state = first.outcome, finished_at = now(),
@@ -169,16 +205,18 @@ const applyMove = `
   )`
 
 const applied = `
-  SELECT found.n, moved.n IS NOT NULL AS "isMoved" FROM found LEFT JOIN moved ON moved.n = found.n`
+  SELECT found.n, found.is_recipient AS "isRecipient", moved.n IS NOT NULL AS "isMoved" FROM found LEFT JOIN moved ON moved.n = found.n`
 
 const keepSql = `
-  INSERT INTO early_receipt (provider, reference, message_id, notice_id, outcome, detail, look_at)
-  SELECT r.provider, coalesce(r.message_id, r.notice_id::text), r.message_id, r.notice_id, r.outcome,
-         r.detail, now() + interval '1 second'
+  INSERT INTO early_receipt (provider, reference, message_id, notice_id, outcome, detail, other_message_id,
+                             recipients, look_at)
+  SELECT r.provider, r.reference, r.message_id, r.notice_id, r.outcome, r.detail, r.other_message_id,
+         r.recipients, now() + interval '1 second'
   FROM ${receiptRows}
   ON CONFLICT DO NOTHING`
 
-const rowColumns = `provider, message_id AS "messageId", notice_id AS "noticeId", outcome, detail`
+const rowColumns = `provider, message_id AS "messageId", notice_id AS "noticeId", outcome, detail,
+  other_message_id AS "otherMessageId", recipients`
 
 const findSql = `SELECT ${rowColumns} FROM early_receipt WHERE notice_id = $1 LIMIT 1`
 

@@ -1,10 +1,11 @@
 import { parseJson } from '../base/json.ts'
-import type {
-  ParsedReceipts,
-  Receipt,
-  ReceiptHead,
-  ReceiptReader,
-  ReceiptRequest,
+import {
+  type ParsedReceipts,
+  type Receipt,
+  type ReceiptHead,
+  type ReceiptReader,
+  type ReceiptRequest,
+  unreadable,
 } from '../base/receipt.ts'
 import { isSameSecret } from '../crypto/same-secret.ts'
 
@@ -14,9 +15,6 @@ import { isSameSecret } from '../crypto/same-secret.ts'
  * undefined for a value that is not a report, and `notFinal` for a report that a final report will follow.
  */
 export const notFinal = 'notFinal'
-/** Stands for a report that cannot be read among others that can. Without an id, it is counted as malformed. */
-const unreadable: Receipt = { outcome: 'failed' }
-
 type ReadReport = (report: unknown) => Receipt | typeof notFinal | undefined
 
 export function defineReportReader(

@@ -17,14 +17,14 @@ const store = createNoticeStore(database, { claimMs: 10_000 })
 const metrics = createMetrics({ process: 'worker' })
 const receipts = createReceipts(database, metrics)
 
-async function claimed() {
+async function claimed(recipient = '+8613800138000', messageId?: string) {
   const id = newId()
   await store.insert({
     id,
     app: 'default',
     kind: 'notice',
     channel: 'sms',
-    recipient: '+8613800138000',
+    recipient,
     recipientHash: randomBytes(16),
     scene: null,
     template: 'welcome',
@@ -40,7 +40,7 @@ async function claimed() {
       state: 'sent',
       attempts: [],
       provider,
-      providerMessageId: `m-${id}`,
+      providerMessageId: messageId ?? `m-${id}`,
     })
   return { id, writeSent }
 }
@@ -243,4 +243,76 @@ test('ids no notice can have are counted as malformed and fail nobody else', asy
   ])
   expect(await countOf('malformed')).toBe(3)
   expect((await stateOf(id)).state).toBe('delivered')
+})
+
+describe('a message id that a provider has used twice', () => {
+  const fail = (messageId: string, recipients: string[]): Receipt => ({
+    ...{ messageId, recipients },
+    outcome: 'failed',
+  })
+  async function twoMessages(messageId: string) {
+    const [first, second] = [
+      await claimed('+447700900111', messageId),
+      await claimed('+3546111234', messageId),
+    ]
+    await first.writeSent()
+    await second.writeSent()
+    return [first.id, second.id] as const
+  }
+
+  test.each([['447700900111'], ['7700900111'], ['12345678', '447700900111']])(
+    'a receipt for %s → the message to this number',
+    async (...numbers) => {
+      const messageId = newId()
+      const [first, second] = await twoMessages(messageId)
+      await receipts.take('a', [fail(messageId, numbers)])
+      expect((await stateOf(first)).state).toBe('failed')
+      expect((await stateOf(second)).state).toBe('sent')
+    },
+  )
+
+  test('a short national number → its message', async () => {
+    const messageId = newId()
+    const [first, second] = await twoMessages(messageId)
+    await receipts.take('a', [fail(messageId, ['6111234'])])
+    expect([(await stateOf(first)).state, (await stateOf(second)).state]).toEqual([
+      'sent',
+      'failed',
+    ])
+  })
+
+  test('a receipt for a third number → changes nothing, is counted and reported, and waits for its message', async () => {
+    const messageId = newId()
+    const ids = await twoMessages(messageId)
+    const unused: string[] = []
+    const own = createReceipts(database, metrics, [], (...facts) => unused.push(facts.join(' ')))
+    const before = await countOf('other_recipient')
+    await own.take('a', [fail(messageId, ['447700900999'])])
+    expect(await countOf('other_recipient')).toBe(before + 1)
+    expect(unused).toEqual(['a other_recipient'])
+    for (const id of ids) expect((await stateOf(id)).state).toBe('sent')
+    const third = await claimed('+447700900999', messageId)
+    await third.writeSent()
+    await pool.query("UPDATE early_receipt SET look_at = now() - interval '1 s'")
+    await own.sweep()
+    expect((await stateOf(third.id)).state).toBe('failed')
+    expect(await countOf('other_recipient')).toBe(before + 1)
+  })
+
+  test('the other form of the id → matches too', async () => {
+    const messageId = newId()
+    const [first] = await twoMessages(messageId)
+    const receipt = fail('4660', ['447700900111'])
+    await receipts.take('a', [{ ...receipt, otherMessageId: messageId }])
+    expect((await stateOf(first)).state).toBe('failed')
+  })
+
+  test('a receipt without any id → malformed, counted and reported', async () => {
+    const unused: string[] = []
+    const own = createReceipts(database, metrics, [], (...facts) => unused.push(facts.join(' ')))
+    const before = await countOf('malformed')
+    await own.take('a', [{ outcome: 'failed' }])
+    expect(await countOf('malformed')).toBe(before + 1)
+    expect(unused).toEqual(['a malformed'])
+  })
 })

@@ -2,7 +2,7 @@ import tls from 'node:tls'
 import smppPackage, { type SmppPdu } from 'smpp'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import type { Receipt } from '../../src/base/receipt.ts'
+import { type Receipt, unreadable } from '../../src/base/receipt.ts'
 import type { ProviderDeps } from '../../src/providers/provider-kind.ts'
 import { resultOfStatus } from '../../src/providers/smpp/errors.ts'
 import {
@@ -12,7 +12,6 @@ import {
   encodePdu,
   encodeShortMessage,
 } from '../../src/providers/smpp/pdu.ts'
-import { readReceipt } from '../../src/providers/smpp/receipts.ts'
 import { beBusy } from '../tools/be-busy.ts'
 import { eventually } from '../tools/wait.ts'
 import smpp, * as given from './cases/smpp.ts'
@@ -462,9 +461,120 @@ describe('smpp', () => {
 
     it('passes over messages from phones', async () => {
       const { receipts, deliver } = await bound()
-      const answer = await deliver({ esm_class: 0, short_message: text('smsc-1', 'DELIVRD') })
+      const source_addr = '447700900123'
+      const answer = await deliver({ esm_class: 0, source_addr, short_message: 'STOP' })
       expect(answer.command_status).toBe(0)
+      await deliver({ esm_class: 0, source_addr, short_message: 'my id: 5' })
       expect(receipts).toEqual([])
+    })
+
+    it('without a mark in esm_class → count for the number that they name alone', async () => {
+      const { receipts, deliver } = await bound()
+      const short_message = text('smsc-1', 'DELIVRD')
+      await deliver({ esm_class: 0, source_addr: '447700900123', short_message })
+      await deliver({ esm_class: 0, source_addr: 'Acme', short_message })
+      const recipients = ['447700900123']
+      expect(receipts).toEqual([
+        { messageId: 'smsc-1', recipients, outcome: 'delivered', detail: 'DELIVRD' },
+        unreadable,
+      ])
+    })
+
+    it('name the recipient in either address, in any form; the sender is not the recipient', async () => {
+      const { receipts, deliver } = await bound({ from: '+447700900999' })
+      const short_message = text('1', 'DELIVRD')
+      const addresses = [
+        ['07700900123', '447700900999'],
+        ['+447700900999', '00447700900123'],
+        ['447700900123', '447700900123'],
+        ['4477009XXXXX', '12345'],
+        ['', ''],
+      ]
+      for (const [source_addr, destination_addr] of addresses) {
+        await deliver({ short_message, source_addr, destination_addr })
+      }
+      expect(receipts.map(({ recipients }) => recipients)).toEqual([
+        ['7700900123'],
+        ['447700900123'],
+        ['447700900123'],
+        undefined,
+        undefined,
+      ])
+    })
+
+    it.each([
+      ['stat:FAILED', 'failed'],
+      ['stat:DELIVERED', 'delivered'],
+      ['stat:Delivrd', 'delivered'],
+      ['stat:REJECTED', 'failed'],
+      ['stat:UNDELIVERABLE', 'failed'],
+    ])('%s → %s', async (stat, outcome) => {
+      const { receipts, deliver } = await bound()
+      await deliver({ short_message: `id:7 sub:001 ${stat} err:000` })
+      expect(receipts).toMatchObject([{ messageId: '7', outcome }])
+    })
+
+    it.each(['ENROUTE', 'ACCEPTD', 'ACCEPTED', 'UNKNOWN', 'SCHEDULED'])(
+      'stat:%s → not final, so nothing',
+      async (stat) => {
+        const { receipts, deliver } = await bound()
+        await deliver({ short_message: text('7', stat) })
+        expect(receipts).toEqual([])
+      },
+    )
+
+    it('a final state in the text counts beside a message_state that is not final', async () => {
+      const { receipts, deliver } = await bound()
+      await deliver({ short_message: text('7', 'DELIVRD'), message_state: 1 })
+      expect(receipts).toMatchObject([{ messageId: '7', outcome: 'delivered' }])
+    })
+
+    it('an empty receipted_message_id → the id of the text', async () => {
+      const { receipts, deliver } = await bound()
+      await deliver({ short_message: text('0000017', 'UNDELIV'), receipted_message_id: '' })
+      expect(receipts).toMatchObject([{ messageId: '17', outcome: 'failed' }])
+    })
+
+    it('in UCS-2 → read, also with the data coding of another alphabet', async () => {
+      const { receipts, deliver } = await bound()
+      const message = Buffer.from(text('8', 'DELIVRD'), 'utf16le').swap16()
+      await deliver({ short_message: { message }, data_coding: 8 })
+      await deliver({ short_message: { message }, data_coding: 0 })
+      expect(receipts).toMatchObject([{ messageId: '8' }, { messageId: '8' }])
+    })
+
+    it('by data_sm → read, and answered', async () => {
+      const { farEnd, receipts } = await bound()
+      const fields = {
+        esm_class: 4,
+        receipted_message_id: 'A9',
+        message_state: 2,
+        source_addr: '447700900123',
+      }
+      const answer = await new Promise((resolve) =>
+        farEnd.sessions[0]?.send(new smppPackage.PDU('data_sm', fields), resolve),
+      )
+      expect(answer).toMatchObject({ command: 'data_sm_resp', command_status: 0 })
+      expect(receipts).toMatchObject([
+        { messageId: 'a9', recipients: ['447700900123'], outcome: 'delivered' },
+      ])
+    })
+
+    it.each(['stat:DELIVRD', 'id:1 stat:constructor', 'id:1 stat:PERHAPS', 'no receipt at all'])(
+      '%s → cannot be read, and is counted',
+      async (short_message) => {
+        const { receipts, deliver } = await bound()
+        await deliver({ short_message })
+        expect(receipts).toEqual([unreadable])
+      },
+    )
+
+    it('an id in other letters or with other zeros is the id of the answer', async () => {
+      const { send, receipts, deliver } = await bound({}, { messageId: () => '00AbC' })
+      expect(await send('x')).toMatchObject({ messageId: 'abc' })
+      await deliver({ short_message: text('ABC', 'DELIVRD') })
+      await deliver({ short_message: text('0000abc', 'DELIVRD') })
+      expect(receipts.map(({ messageId }) => messageId)).toEqual(['abc', 'abc'])
     })
 
     it('asks for a receipt again when it could not be recorded (I12)', async () => {
@@ -479,18 +589,14 @@ describe('smpp', () => {
       const one = await bound({ receiptIds: 'decimal' }, hexAnswers)
       expect(await one.send('x')).toMatchObject({ messageId: '6699' })
       await one.deliver({ short_message: text('0000006699', 'DELIVRD') })
+      await one.deliver({ short_message: text('1a2b', 'DELIVRD') })
       expect(one.receipts[0]?.messageId).toBe('6699')
+      // An SMSC that writes the base of its answers after all.
+      expect(one.receipts[1]).toMatchObject({ messageId: '1a2b', otherMessageId: '6699' })
       const other = await bound({ receiptIds: 'hex' }, { messageId: () => '6699' })
       expect(await other.send('x')).toMatchObject({ messageId: '6699' })
       await other.deliver({ short_message: text('00001a2b', 'DELIVRD') })
       expect(other.receipts[0]?.messageId).toBe('6699')
-    })
-
-    it('reads nothing from a receipt without id or final state', () => {
-      const delivered = { esmClass: 4, tlvs: new Map(), content: Buffer.from('stat:DELIVRD') }
-      expect(readReceipt(delivered, 'same')).toBeUndefined()
-      const content = Buffer.from('id:1 stat:constructor')
-      expect(readReceipt({ ...delivered, content }, 'same')).toBeUndefined()
     })
   })
 
@@ -559,7 +665,8 @@ describe('smpp', () => {
 
     it('that end too early are not read', () => {
       for (const body of [Buffer.alloc(0), Buffer.from('\0'), Buffer.alloc(14, 1)]) {
-        expect(decodeDelivered(body)).toBeUndefined()
+        const pdu = { commandId: command.deliverSm, status: 0, sequence: 1, body }
+        expect(decodeDelivered(pdu)).toBeUndefined()
       }
     })
   })

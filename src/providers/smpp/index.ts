@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startDeadline } from '../../base/deadline.ts'
+import { unreadable } from '../../base/receipt.ts'
 import { splitSms } from '../../base/sms-length.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
@@ -13,7 +14,7 @@ import {
   encodeShortMessage,
   longestRelativeSeconds,
 } from './pdu.ts'
-import { canonicalId, readReceipt } from './receipts.ts'
+import { answerId, readReceipt } from './receipts.ts'
 import { type Exchange, openSession } from './session.ts'
 import type { Role } from './session-options.ts'
 import { createSessions } from './sessions.ts'
@@ -82,8 +83,8 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
   let isClosed = false
   let reference = Math.floor(Math.random() * 256)
 
-  async function onDeliver(delivered: Delivered): Promise<number> {
-    const receipt = readReceipt(delivered, settings.receiptIds)
+  async function onDeliver(delivered: Delivered | undefined): Promise<number> {
+    const receipt = delivered ? readReceipt(delivered, settings) : unreadable
     sessions.works()
     if (receipt) await onReceipt?.(name, receipt)
     return 0
@@ -186,8 +187,7 @@ function combine(
   if (!failed) {
     const last = exchanges.at(-1)
     const id = last?.kind === 'answered' ? decodeText(last.pdu.body) : ''
-    const answerBase = { same: undefined, hex: 10, decimal: 16 } as const
-    return accepted(canonicalId(id, answerBase[receiptIds]))
+    return accepted(answerId(id, receiptIds))
   }
   const isPartTaken = results.some(({ kind }) => kind === 'accepted' || kind === 'unknown')
   return isPartTaken && failed.kind !== 'unknown'

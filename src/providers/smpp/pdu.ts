@@ -8,6 +8,7 @@ export const command = {
   genericNack: 0x80000000,
   submitSm: 0x00000004,
   deliverSm: 0x00000005,
+  dataSm: 0x00000103,
   unbind: 0x00000006,
   bindReceiver: 0x00000001,
   bindTransmitter: 0x00000002,
@@ -143,23 +144,45 @@ function encodeTlv(tag: number, value: Buffer): Buffer {
 
 export interface Delivered {
   readonly esmClass: number
+  readonly dataCoding: number
   readonly content: Buffer
+  /** The addresses of sender and recipient. A receipt comes from the phone, at some SMSCs in the other direction. */
+  readonly addresses: readonly string[]
   readonly tlvs: ReadonlyMap<number, Buffer>
 }
 
-/** The body of deliver_sm; undefined when it is cut short. */
-export function decodeDelivered(body: Buffer): Delivered | undefined {
+/** The body of deliver_sm or data_sm; undefined when it is cut short. */
+export function decodeDelivered({ commandId, body }: Pdu): Delivered | undefined {
   try {
-    let at = skipText(body, 0)
-    at = skipText(body, at + 2)
-    at = skipText(body, at + 2)
+    const sourceAt = skipText(body, 0) + 2
+    const destinationAt = skipText(body, sourceAt) + 2
+    let at = skipText(body, destinationAt)
+    const addresses = [sourceAt, destinationAt].map((start) => decodeText(body.subarray(start)))
     const esmClass = body.readUInt8(at)
+    const noBytes = Buffer.alloc(0)
+    if (commandId === command.dataSm) {
+      const dataCoding = body.readUInt8(at + 2)
+      return {
+        esmClass,
+        dataCoding,
+        content: noBytes,
+        addresses,
+        tlvs: decodeTlvs(body.subarray(at + 3)),
+      }
+    }
     at = skipText(body, at + 3)
     at = skipText(body, at)
+    const dataCoding = body.readUInt8(at + 2)
     const length = body.readUInt8(at + 4)
     const content = body.subarray(at + 5, at + 5 + length)
     if (content.length < length) return undefined
-    return { esmClass, content, tlvs: decodeTlvs(body.subarray(at + 5 + length)) }
+    return {
+      esmClass,
+      dataCoding,
+      content,
+      addresses,
+      tlvs: decodeTlvs(body.subarray(at + 5 + length)),
+    }
   } catch {
     return undefined
   }

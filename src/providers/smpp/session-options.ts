@@ -10,8 +10,8 @@ export interface SessionOptions extends Bind {
   readonly timeoutMs: number
   readonly enquireEveryMs: number
   readonly window: number
-  /** Resolves to the command_status of the answer. */
-  readonly onDeliver: (delivered: Delivered) => Promise<number>
+  /** Undefined: a packet that cannot be read. Resolves to the command_status of the answer. */
+  readonly onDeliver: (delivered: Delivered | undefined) => Promise<number>
   readonly onEnd: (end: SessionEnd) => void
 }
 

@@ -116,7 +116,7 @@ export function openSession(options: SessionOptions) {
       unbinding = pdu
       window.end()
       leaveIfIdle()
-    } else if (pdu.commandId === command.deliverSm) {
+    } else if (pdu.commandId === command.deliverSm || pdu.commandId === command.dataSm) {
       void deliver(pdu)
     } else if (pdu.commandId >= command.genericNack && pending.has(pdu.sequence)) {
       const settle = pending.get(pdu.sequence)
@@ -134,11 +134,11 @@ export function openSession(options: SessionOptions) {
     write({ ...pdu, commandId: command.genericNack, status: invalidCommand, body: noBody })
   }
 
-  /** A receipt that can't be read is accepted, because a repeat would not help. */
+  /** A packet that can't be read is accepted, because a repeat would not help. */
   async function deliver(pdu: Pdu): Promise<void> {
     unanswered += 1
-    const delivered = decodeDelivered(pdu.body)
-    const status = delivered ? await options.onDeliver(delivered).catch(() => temporaryFailure) : 0
+    const delivered = decodeDelivered(pdu)
+    const status = await options.onDeliver(delivered).catch(() => temporaryFailure)
     unanswered -= 1
     answer(pdu, status, Buffer.from([0]))
     if (socket.isPaused()) takeAll()

@@ -29,7 +29,7 @@ declare module 'smpp' {
     on(event: 'error', listener: (error: Error) => void): void
     on(event: 'close', listener: () => void): void
     on(event: string, listener: (pdu: SmppPdu) => void): void
-    send(pdu: SmppPdu): boolean
+    send(pdu: SmppPdu, answered?: (answer: SmppPdu) => void): boolean
     deliver_sm(options: Record<string, unknown>, answered: (pdu: SmppPdu) => void): boolean
     enquire_link(answered: (pdu: SmppPdu) => void): boolean
     unbind(answered: (pdu: SmppPdu) => void): boolean
