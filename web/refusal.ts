@@ -36,8 +36,12 @@ export function refusalOf(
   switch (problem.code) {
     case 'limited':
     case 'locked': {
-      if (during === 'check') return { name: 'locked', lockMs: problem.retryAfterMs }
-      return { name: hasOther ? 'limitedOther' : 'limited', waitMs: problem.retryAfterMs }
+      const { code, retryAfterMs } = problem
+      // A limit, such as one by address, is no lock of this recipient: a new code can pass.
+      if (during === 'check' && code === 'limited')
+        return { name: 'checksLimited', values: { n: Math.ceil(retryAfterMs / 60_000) } }
+      if (during === 'check') return { name: 'locked', lockMs: retryAfterMs }
+      return { name: hasOther ? 'limitedOther' : 'limited', waitMs: retryAfterMs }
     }
     case 'code_mismatch': {
       const { triesLeft: n, lockedForMs: lockMs } = problem

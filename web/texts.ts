@@ -73,6 +73,10 @@ export const texts = {
     'Too many wrong codes. You can request a new one at {at}.',
     '错误次数过多，请在 {at} 之后重新获取验证码。',
   ],
+  checksLimited: [
+    'Too many codes were tried. Type the code again in {n} min.',
+    '校验过于频繁，请在 {n} 分钟后重新输入验证码。',
+  ],
   canType: ['You can type the code now.', '现在可以输入验证码了。'],
   ready: ['You can request a code now.', '现在可以获取验证码了。'],
   smsEmpty: ['Enter your mobile number first.', '请先输入手机号。'],

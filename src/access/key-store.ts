@@ -34,7 +34,7 @@ export interface KeyFacts {
   /** The end of the key, set by `revoke`, by `rotate` or when the key was made. May be in the future. */
   revokedAt: Date | null
   isRevoked: boolean
-  /** The key ends within a week. That end was set when the key was made. */
+  /** The key ends within a week by the end that was set when it was made. False if `revoke` or `rotate` has set another. */
   endsSoon: boolean
   /** Written at most once a minute by each process. */
   lastUsedAt: Date | null
@@ -120,7 +120,7 @@ export const isActive = `(${endsAt} IS NULL OR ${endsAt} > now())`
 const factsSql = `
   SELECT id, app, kind, origins, name, prefix, created_at AS "createdAt", ${endsAt} AS "revokedAt",
          NOT ${isActive} AS "isRevoked", last_used_at AS "lastUsedAt",
-         coalesce(expires_at <= now() + interval '7 days', false) AS "endsSoon"
+         coalesce(revoked_at IS NULL AND expires_at <= now() + interval '7 days', false) AS "endsSoon"
   FROM api_key`
 
 const appsSql = 'SELECT DISTINCT app FROM api_key WHERE app <> $1 ORDER BY app'

@@ -1,6 +1,6 @@
 /** Routes of the limiter for other services: any policy of the policy file, and login attempts. */
 import { z } from 'zod'
-import { limitableAddress } from '../base/limitable-address.ts'
+import { limitableAddress, wideAddress } from '../base/limitable-address.ts'
 import { Problem } from '../base/problems.ts'
 import { InvalidPermits, type Limiter, MissingField, type Policies } from '../limiter/index.ts'
 import { type LoginThrottle, subjectOfApp } from '../rules/login-throttle.ts'
@@ -111,7 +111,7 @@ export function limitRoutes(deps: {
       },
       problems: ['limited', 'locked'],
       async run({ caller: { app }, body }) {
-        const { policy, subject, ip = '' } = body
+        const { policy, subject, ip } = body
         checkPolicy(policy)
         const outcome = await withFieldProblems('', () =>
           loginThrottle.begin({ policy, app, subject, ip }),
@@ -131,7 +131,7 @@ export function limitRoutes(deps: {
       answers: { 204: { description: 'Cleared.' } },
       problems: [],
       async run({ caller: { app }, body }) {
-        const { policy, subject, ip = '' } = body
+        const { policy, subject, ip } = body
         checkPolicy(policy)
         const isCleared = await withFieldProblems('', () =>
           loginThrottle.clear({ policy, app, subject, ip }),
@@ -149,10 +149,12 @@ function fieldsOfApp(app: string, fields: Readonly<Record<string, string | numbe
   return {
     ...fields,
     ...(subject === undefined ? {} : { subject: subjectOfApp(app, String(subject)) }),
-    ...(typeof ip === 'string' ? { ip: limitableAddress(ip) ?? ip } : {}),
+    ...(typeof ip === 'string' ? addressFields(limitableAddress(ip) ?? ip) : {}),
     app,
   }
 }
+
+const addressFields = (ip: string) => ({ ip, ipWide: wideAddress(ip) })
 
 /** Turns the limiter's error about a field into a problem that names the field. */
 async function withFieldProblems<Result>(

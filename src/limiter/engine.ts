@@ -1,7 +1,7 @@
 /** The limiter over a store. It makes a check from each call, and a decision from the store's answer. */
 import { setTimeout } from 'node:timers/promises'
 import { admissionOf, limitOf, refusalOf, statesOf } from './decisions.ts'
-import { InvalidOption, LimiterUnavailable, UnknownRule } from './errors.ts'
+import { InvalidOption, LimiterUnavailable, UnknownPolicy, UnknownRule } from './errors.ts'
 import type { AcquireOptions, Decision, Limiter, LimiterEvents } from './limiter.ts'
 import { compilePolicies, permitsOf, policyOf, subjectOf } from './policy/compile.ts'
 import type { Fields, RawPolicies, Rule } from './policy/rule.ts'
@@ -105,10 +105,20 @@ export function createEngine(
     }
   }
 
+  /** Forgets earlier policies as soon as the last requests that they counted are forgotten. */
+  function forgetEarlier(): void {
+    const now = performance.now()
+    for (const [key, { endsAt }] of earlier) if (endsAt <= now) earlier.delete(key)
+  }
+
   /** A request from before a reload was counted by the rules of that time. So their uses are searched too. */
   async function giveBack(name: string, fields: Fields, requestId: string, isMeant: IsMeant) {
+    forgetEarlier()
     const errors: unknown[] = []
-    for (const known of [policies, ...[...earlier.values()].map((one) => one.policies)]) {
+    const all = [policies, ...[...earlier.values()].map((one) => one.policies)]
+    const having = all.filter((known) => known.has(name))
+    if (having.length === 0) throw new UnknownPolicy(name)
+    for (const known of having) {
       try {
         const check = { ...lookOf(known, name, fields), requestId }
         if (await store.release(check, isMeant)) return true
@@ -152,12 +162,11 @@ export function createEngine(
 
     setPolicies(raw) {
       const compiled = compilePolicies(raw, clientId)
-      const now = performance.now()
-      earlier.set(source, { policies, endsAt: now + rememberRequestsMs })
+      earlier.set(source, { policies, endsAt: performance.now() + rememberRequestsMs })
       policies = compiled
       source = JSON.stringify(raw)
-      for (const [key, { endsAt }] of earlier) if (endsAt <= now) earlier.delete(key)
-      store.forgetRefusals?.()
+      forgetEarlier()
+      store.changeParts([...compiled.values()].flatMap(({ parts }) => parts))
     },
     windows: (name) => policyOf(policies, name).windows.map(limitOf),
     close() {

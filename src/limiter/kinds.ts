@@ -31,6 +31,14 @@ export function longer(one: Hold | undefined, other: Hold | undefined): Hold | u
   return one.waitMs > other.waitMs ? one : other
 }
 
+/** A rule in mode enforce is stronger than one in mode challenge. Of two equal modes, the longer hold is stronger. */
+export function stronger(one: Hold | undefined, other: Hold | undefined): Hold | undefined {
+  if (!one || !other) return one ?? other
+  const isEnforced = ({ window }: Hold) => window.rule.mode === 'enforce'
+  if (isEnforced(one) === isEnforced(other)) return longer(one, other)
+  return isEnforced(one) ? one : other
+}
+
 function holdOf(waitMs: number, window: PolicyWindow): Hold | undefined {
   return waitMs > 0 ? { waitMs, window } : undefined
 }

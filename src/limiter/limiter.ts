@@ -108,7 +108,8 @@ export interface Limiter {
   /** Deletes all counts and locks of these fields; with `rule`, only of that rule. Throws `UnknownRule`. */
   reset(policy: string, fields: Fields, rule?: string): Promise<void>
   /**
-   * Replaces the policies. A rule with the same policy, name and kind keeps its counts. In a list, windows of a `fixed` rule
+   * Replaces the policies. A rule with the same policy, name and kind keeps its counts. In process, the counts of a removed
+   * rule are forgotten. In a list, windows of a `fixed` rule
    * and windows above 128 have a count per length (docs/limiter.md). Over Redis, a longer window does not lengthen the life
    * of earlier uses, because a refusal writes nothing.
    */

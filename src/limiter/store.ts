@@ -61,7 +61,10 @@ export interface Store {
   release(check: Check, isMeant: IsMeant): MaybeLater<boolean>
   peek(check: Check): MaybeLater<readonly Found[]>
   reset(check: Check): MaybeLater<void>
-  /** Called when policies change: refusals by earlier policies are no longer valid. */
-  forgetRefusals?(): void
+  /**
+   * Called with the parts of new policies. Refusals by earlier policies are no longer valid, and the counts of a removed
+   * rule are not needed.
+   */
+  changeParts(parts: readonly Part[]): void
   close?(): void
 }

@@ -58,7 +58,9 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
   await extensions.addOfHost(options)
   const loaded = await loadConfig(
     environment,
-    typeof policy === 'object' ? { text: stringify(policy), path: 'policy' } : policy,
+    typeof policy === 'object'
+      ? { text: stringify(policy, { aliasDuplicateObjects: false }), path: 'policy' }
+      : policy,
     extensions,
   )
   if (!loaded.ok) throw new Error(`Postern cannot start:\n  ${loaded.problems.join('\n  ')}`)

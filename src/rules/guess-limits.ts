@@ -4,6 +4,7 @@
  */
 import type { Admission, Limiter, Policies, Refusal, Rule } from '../limiter/index.ts'
 import type { Origin } from './caller.ts'
+import { triesLeftOf } from './login-throttle.ts'
 import { pageCheckPolicy, pageGuessPolicy } from './policies.ts'
 import type { Fields, LimitFacts, Quota } from './quota.ts'
 
@@ -83,13 +84,13 @@ export function createGuessLimits(deps: {
     async holdNext({
       policy,
       fields,
-      admission: { remaining, nextInMs },
+      admission,
     }: CountedGuess): Promise<{ waitMs: number; refusal?: Refusal | undefined }> {
+      const { nextInMs } = admission
       if (nextInMs === 0) return { waitMs: 0 }
-      const lockouts = (policies()[policy] ?? [])
+      const isFull = (policies()[policy] ?? [])
         .filter(({ kind, mode }) => kind === 'lockout' && mode === 'enforce')
-        .map(({ name }) => name)
-      const isFull = remaining.some(({ rule, left }) => left === 0 && lockouts.includes(rule))
+        .some((rule) => triesLeftOf(rule, admission).includes(0))
       const refusal = isFull
         ? await quota.findRefusal(policy, fields, true, true).catch(() => undefined)
         : undefined

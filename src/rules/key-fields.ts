@@ -117,6 +117,21 @@ export const fields: Readonly<Record<string, Field>> = {
     meaning: 'the id of the API key',
     of: 'sends and checks',
   },
+  block: {
+    noun: { en: 'one block of numbers', zh: '同一号段' },
+    meaning:
+      'a phone number without its last four digits; the mailbox of a mail address, whose domain is shared by strangers',
+    of: 'sends and checks',
+    isOfRecipient: true,
+    isKnown: true,
+    isHashed: true,
+  },
+  ipWide: {
+    noun: { en: 'one IP network', zh: '同一 IP 网络' },
+    meaning: 'like `{ip}`, but an IPv6 address counts as its /48, which one customer may have',
+    of: 'sends and checks',
+    isHashed: true,
+  },
 }
 
 /** The names of all fields that match, in the order of the catalogue. */

@@ -4,15 +4,16 @@
  * subject and address, or both, so that a stranger can't lock out the owner.
  */
 import { canonical } from '../base/canonical.ts'
-import type { Limiter, Policies, Refusal } from '../limiter/index.ts'
+import { wideAddress } from '../base/limitable-address.ts'
+import type { Admission, Limiter, Policies, Refusal, Rule } from '../limiter/index.ts'
 
 export interface AttemptSubject {
   policy: string
   app: string
   /** The account, as the caller names it. */
   subject: string
-  /** The address of the person; empty if the caller did not give it. */
-  ip: string
+  /** The address of the person, if the caller gave it. Rules by address need it. */
+  ip: string | undefined
 }
 
 export type AttemptOutcome =
@@ -26,6 +27,12 @@ export function subjectOfApp(app: string, subject: string): string {
   return canonical([app, subject])
 }
 
+/** The calls that each window of a rule still admits. A call takes the rule's permits. */
+export function triesLeftOf({ name, permits }: Rule, { remaining }: Admission): number[] {
+  const each = typeof permits === 'number' ? permits : 1
+  return remaining.filter(({ rule }) => rule === name).map(({ left }) => Math.floor(left / each))
+}
+
 export type LoginThrottle = ReturnType<typeof createLoginThrottle>
 
 export function createLoginThrottle(deps: { limiter: Limiter; policies: () => Policies }) {
@@ -34,6 +41,7 @@ export function createLoginThrottle(deps: { limiter: Limiter; policies: () => Po
     app,
     subject: subjectOfApp(app, subject),
     ip,
+    ipWide: ip && wideAddress(ip),
   })
   const rulesOf = (policy: string) => policies()[policy] ?? []
 
@@ -45,10 +53,7 @@ export function createLoginThrottle(deps: { limiter: Limiter; policies: () => Po
       const decision = await limiter.acquire(attempt.policy, fieldsOf(attempt), options)
       if (!decision.admitted) return { allowed: false, refusal: decision }
       const refusing = rulesOf(attempt.policy).filter(({ mode }) => mode === 'enforce')
-      const names = refusing.map(({ name }) => name)
-      const left = decision.remaining.flatMap(({ rule, left }) =>
-        names.includes(rule) ? left : [],
-      )
+      const left = refusing.flatMap((rule) => triesLeftOf(rule, decision))
       return { allowed: true, triesLeft: Math.min(unlimitedTries, ...left) }
     },
 

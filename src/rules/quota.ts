@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { createBoundedMap } from '../base/bounded-map.ts'
 import { canonical, canonicalRecord } from '../base/canonical.ts'
 import type { Channel } from '../base/channel.ts'
+import { wideAddress } from '../base/limitable-address.ts'
 import { noteInSpan, traced } from '../base/traces.ts'
 import type { Decision, Limiter, Policies, Refusal } from '../limiter/index.ts'
 import { mailboxOf, prefixOf } from '../recipient/normalise-recipient.ts'
@@ -71,7 +72,9 @@ export function createQuota(deps: {
   function checkFieldsOf(asked: LimitFacts, { ip, country, keyId }: Origin): Fields {
     const { to, channel, scene = '', app } = asked
     const [prefix, mailbox] = [prefixOf(channel, to), mailboxOf(channel, to)]
-    return { to, channel, scene, app, ip, country, prefix, mailbox, keyId }
+    const block = channel === 'email' ? mailbox : prefix
+    const ipWide = wideAddress(ip)
+    return { to, channel, scene, app, ip, ipWide, country, prefix, block, mailbox, keyId }
   }
 
   const isTest = ({ to }: Fields) => isTestRecipient(String(to))

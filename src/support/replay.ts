@@ -62,8 +62,8 @@ export interface Replayed {
 
 /** Limit for repeats of one refused request. Further repeats count like the last one. */
 const maxRepeats = 50
-/** The longest time between a request and the pass of its code. */
-const rememberRequestsMs = 3_600_000
+/** Longer than any time between a recorded request and the pass of its code: records live for seven days. */
+const rememberRequestsMs = 8 * 86_400_000
 const maxSubjects = 2_000_000
 
 export async function replay(options: {

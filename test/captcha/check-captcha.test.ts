@@ -195,6 +195,17 @@ test('the wrong guess that fills a lockout begins its lock, reports its length a
   expect(refused).toEqual(['guesses'])
 })
 
+test('a lockout whose guesses take two permits each: the guess after which none fits begins the lock', async () => {
+  const double = { ...byRecipient, lockout: { limit: 5, window: '5m', lock: '15m' }, permits: 2 }
+  const { remember, guess, announced } = await openRoom([double])
+  const owner = newOwner()
+  await remember(owner, '0042')
+  expect(await guess(owner, '0000')).toEqual({ outcome: 'code_mismatch', triesLeft: 4 })
+  const last = { outcome: 'code_mismatch', triesLeft: 3, lockedForMs: 900_000 }
+  expect(await guess(owner, '0000')).toEqual(last)
+  expect(announced).toEqual([`locked ${owner.to} guesses`])
+})
+
 test('a lock is announced with its own length when another rule refuses for longer', async () => {
   const locks: string[] = []
   const day = { name: 'budget', key: '{to}', sliding: '3 per 24h' }
@@ -575,6 +586,8 @@ test('the fields of a rule are those of the request', async () => {
     ip: { origin: { ...origin, ip: '203.0.113.2' } },
     country: { origin: { ...origin, country: 'DE' } },
     keyId: { origin: { ...origin, keyId: 'other' } },
+    block: { to: other.to },
+    ipWide: { origin: { ...origin, ip: '2001:db8:1:2::/64' } },
   }
   for (const [field, more] of Object.entries(others)) {
     const { remember, guess } = await openRoom([

@@ -44,6 +44,7 @@ const fields = {
   to: '+8613800138000',
   country: 'CN',
   prefix: '+861380013',
+  block: '+861380013',
   mailbox: '+8613800138000',
   ip: '192.0.2.1',
   dedupe: 'x',
@@ -68,6 +69,36 @@ test('postern.yaml is policies/starter.yaml, but for where the templates are', (
   expect(read(fileURLToPath(new URL('../../postern.yaml', import.meta.url)))).toBe(starter)
 })
 
+/** Every policy file that the project ships. */
+const shipped = [
+  ...names.map((name) => `policies/${name}.yaml`),
+  ...['postern.yaml', 'deploy/postern.yaml', 'deploy/kubernetes/postern.yaml'],
+]
+
+test.each(shipped)(
+  '%s: a mailbox has a limit, a stranger can use up no limit for all people of a mail domain, and a full limit of checks by address asks for a challenge',
+  (path) => {
+    const file = parse(read(fileURLToPath(new URL(`../../${path}`, import.meta.url))))
+    expect(file.policies.captcha).toContainEqual({
+      name: 'mailbox',
+      key: '{app}:{channel}:{mailbox}',
+      sliding: '10 per 24h',
+    })
+    const rules: RawRule[] = [
+      ...Object.values<RawRule[]>(file.policies).flat(),
+      ...file.browser.rules,
+    ]
+    expect(rules.filter(({ key }) => key.includes('{prefix}'))).toEqual([])
+    expect(file.browser.checkRules).toContainEqual({
+      name: 'check-ip',
+      key: '{app}:{ip}',
+      sliding: '60 per 10m',
+      mode: 'challenge',
+      refund: 'passed',
+    })
+  },
+)
+
 test.each(names)('policies/%s.yaml: no rule counts one app with another', (name) => {
   for (const { policy, rule } of rulesOf(name)) {
     // Subjects of login attempts belong to the app before they are counted, and a key belongs to one app.
@@ -75,8 +106,8 @@ test.each(names)('policies/%s.yaml: no rule counts one app with another', (name)
   }
 })
 
-test('the starter only observes what it adds, but for the bounds of checks', () => {
-  const inForce = ['guesses', 'check-ip']
+test('the starter only observes what it adds, but for a mailbox and the bounds of checks', () => {
+  const inForce = ['mailbox', 'guesses', 'check-ip']
   const added = rulesOf('starter').filter(
     ({ comment, rule }) => comment !== '' && !inForce.includes(rule.name),
   )

@@ -20,6 +20,14 @@ const postern = await startPostern({
         { name: 'tries', key: '{subject}', lockout: { limit: 3, window: '5m', lock: '15m' } },
       ],
       address: [{ name: 'tries', key: '{ip}', lockout: { limit: 3, window: '5m', lock: '15m' } }],
+      double: [
+        {
+          name: 'tries',
+          key: '{subject}',
+          lockout: { limit: 5, window: '5m', lock: '15m' },
+          permits: 2,
+        },
+      ],
       open: [],
       counted: [{ name: 'tries', key: '{subject}', sliding: '3 per 1h' }],
       watched: [
@@ -76,6 +84,8 @@ describe('attempts', () => {
     [{ policy: 'login' }, 'subject'],
     [{ policy: 'login', subject: 'x', ip: 'here' }, 'ip'],
     [{ policy: '__proto__', subject: 'x' }, 'policy'],
+    // Without an address, all callers would share the count of one.
+    [{ policy: 'login', subject: 'x' }, 'ip'],
   ])('%j: 400 names the field', async (body, path) => {
     for (const call of ['/v1/attempts', '/v1/attempts/clear']) {
       const reply = await postern.post(call, body)
@@ -94,6 +104,26 @@ describe('attempts', () => {
       expect(reply.body.errors[0].path).toBe('policy')
     },
   )
+
+  test('a rule by address refuses an attempt without one, as acquire does', async () => {
+    const refused = { status: 400, body: { code: 'invalid_request' } }
+    const attempted = await postern.post('/v1/attempts', { policy: 'address', subject: 'x' })
+    expect(attempted).toMatchObject(refused)
+    expect(attempted.body.errors[0].path).toBe('ip')
+    const fields = { subject: 'x' }
+    expect(await postern.post('/v1/limits/address/acquire', { fields })).toMatchObject(refused)
+  })
+
+  test('a rule that takes two permits for each try: triesLeft is a number of tries', async () => {
+    for (const triesLeft of [1, 0]) {
+      const reply = await postern.post('/v1/attempts', { policy: 'double', subject: 'x' })
+      expect(reply.body).toEqual({ allowed: true, triesLeft })
+    }
+    expect(await postern.post('/v1/attempts', { policy: 'double', subject: 'x' })).toMatchObject({
+      status: 429,
+      body: { code: 'locked' },
+    })
+  })
 
   test('a policy without rules allows every try, and reports a number', async () => {
     for (let count = 0; count < 5; count++) {

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import { createLimiter, type Fields, InvalidOption } from '../../src/limiter/index.ts'
 
@@ -13,6 +15,28 @@ test('in process: of 10,000 subjects no more than maxSubjects are remembered, an
   }
   expect(remembered).toBeGreaterThanOrEqual(45)
   expect(remembered).toBeLessThanOrEqual(100)
+})
+
+test('in process: the counts of a removed rule are freed with it', () => {
+  const used = () => {
+    globalThis.gc?.()
+    return process.memoryUsage().heapUsed
+  }
+  setFlagsFromString('--expose-gc')
+  globalThis.gc ??= runInNewContext('gc')
+  const policiesOf = (version: number) => ({
+    p: [{ name: `r${version}`, key: '{u}', sliding: '9 per 1h' }],
+  })
+  const limiter = createLimiter({ policies: policiesOf(0), maxSubjects: 5_000 })
+  const fill = (version: number) => {
+    limiter.setPolicies(policiesOf(version))
+    for (let u = 0; u < 5_000; u++) limiter.tryAcquire('p', { u })
+    return used()
+  }
+  const [before = 0] = [1, 2].map(fill).slice(-1)
+  const after = [3, 4, 5, 6, 7, 8, 9, 10].map(fill).at(-1) ?? 0
+  // The counts of eight rules would be 8 MB or more.
+  expect(after - before).toBeLessThan(4e6)
 })
 
 test('in process: a subject that goes on taking outlives a flood of others', () => {

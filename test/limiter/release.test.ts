@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createLimiter, type Limiter, type RawPolicies } from '../../src/limiter/index.ts'
+import type { LimiterRedis } from '../../src/limiter/redis/client.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -148,6 +149,24 @@ test('what was taken is given back after any number of reloads while the request
   await eventually(async () => {
     brief.setPolicies(first)
     expect(await brief.release('p', u, 'unknown')).toBe(false)
+  })
+})
+
+test('a policy that a reload added: an unknown id is false there, and later no call asks for earlier policies', async () => {
+  const first = { p: [{ name: 'all', key: '{u}', sliding: '10 per 1h' }] }
+  const { ask, engines, client } = await bothEngines(first)
+  for (const limiter of Object.values(engines)) limiter.setPolicies({ ...first, q: first.p })
+  expect(await ask((limiter) => limiter.release('q', u, 'unknown'))).toBe(false)
+
+  const brief = createLimiter({ policies: first, redis: client, rememberRequestsMs: 50 })
+  releaseLater(() => brief.close())
+  brief.setPolicies({ ...first, q: first.p })
+  const connection: LimiterRedis = client
+  const calls = vi.spyOn(connection as Required<LimiterRedis>, 'evalshaBuffer')
+  await eventually(async () => {
+    calls.mockClear()
+    expect(await brief.release('p', u, 'unknown')).toBe(false)
+    expect(calls).toHaveBeenCalledTimes(1)
   })
 })
 

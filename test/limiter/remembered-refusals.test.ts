@@ -120,6 +120,24 @@ describe('remembered refusals (trap 21)', () => {
     await expect(limiter.peek('p', u)).rejects.toMatchObject({ option: 'clock' })
   })
 
+  test('of two full rules, the memory answers as Redis: the one that refuses, also if the one that asks for a challenge waits longer', async () => {
+    const { limiter } = await realLimiter({
+      p: [
+        { name: 'hour', key: '{u}', sliding: '1 per 1h' },
+        { name: 'day', key: '{ip}', sliding: '1 per 24h', mode: 'challenge' },
+      ],
+    })
+    const from = (name: string, ip: string) => limiter.acquire('p', { u: name, ip })
+    await from('ada', 'a')
+    await from('bob', 'b')
+    // Other callers meet one of the rules each.
+    expect(await from('ada', 'c')).toMatchObject({ rule: 'hour' })
+    expect(await from('eve', 'b')).toMatchObject({ rule: 'day', challenge: true })
+    const both = limiter.recall('p', { u: 'ada', ip: 'b' })
+    expect(both).toMatchObject({ rule: 'hour' })
+    expect(both).not.toHaveProperty('challenge')
+  })
+
   test('a refusal that asks for a challenge holds until one is solved', () => {
     const { refusals, recall } = memory()
     refusals.remember({ subject: 's', permits: 1 }, refused(500, 'challenge'), 1_000)

@@ -49,10 +49,23 @@ test('fieldsOf: every field a rule may name, the scene of a notice empty', () =>
     country: 'CN',
     keyId: 'key',
     prefix: '+861380013',
+    block: '+861380013',
+    ipWide: '192.0.2.1',
     mailbox: '+8613800138000',
     price: 45,
   })
   expect(quota.fieldsOf(draft, {}, origin).scene).toBe('')
+})
+
+test('fieldsOf: a block of numbers; of a mail its mailbox, not its domain; and the network of an IPv6 address', () => {
+  const mail = { ...draft, channel: 'email', to: 'a.da+x@gmail.com' } as const
+  const fields = quota.fieldsOf(mail, {}, { ...origin, ip: '2001:db8:1:2::/64', country: '' })
+  expect(fields).toMatchObject({
+    prefix: 'gmail.com',
+    block: 'ada@gmail.com',
+    mailbox: 'ada@gmail.com',
+    ipWide: '2001:db8:1::/48',
+  })
 })
 
 test('close waits for releases under way', async () => {

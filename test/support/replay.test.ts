@@ -56,6 +56,17 @@ const history = () => [
   sent(200, bob),
 ]
 
+test('by the same rules, with a code that passed after two hours: its use was given back, so no decision changes', async () => {
+  const first = sent(0, ada)
+  const passed: DecisionRecord = {
+    ...{ kind: 'checked', result: 'passed', share: 0, level: 9 },
+    ...{ atMs: startMs + 7_200_000, id: 'x', sentId: first.id },
+  }
+  const rule = recipient('1 per 24h', { refund: 'passed' })
+  const replayed = await run([first, passed, sent(7_300, ada)], policiesOf([rule]))
+  expect(replayed).toMatchObject({ requests: 2, changes: [] })
+})
+
 test('by the same rules: what happened, and no decision changes', async () => {
   const replayed = await run(history(), policiesOf([recipient('1 per 60s')]))
   expect(replayed).toMatchObject({ requests: 7, recipients: 2, oneOf: 1, changes: [] })

@@ -30,8 +30,8 @@ test.each([
     { name: 'locked', lockMs: 5 },
   ],
   [
-    { code: 'limited', policy: 'check', rule: 'page', retryAfterMs: 5 },
-    { name: 'locked', lockMs: 5 },
+    { code: 'limited', policy: 'check', rule: 'check-ip', retryAfterMs: 61_000 },
+    { name: 'checksLimited', values: { n: 2 } },
   ],
 ] as [Problem, object][])('a check is refused with %j: %j', (problem, refusal) =>
   expect(refusalOf(problem, asked)).toEqual(refusal),

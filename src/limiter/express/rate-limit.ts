@@ -1,5 +1,5 @@
 /** Express middleware. Its types require only the members that it uses, so other frameworks fit too. */
-import { limitableAddress } from '../../base/limitable-address.ts'
+import { limitableAddress, wideAddress } from '../../base/limitable-address.ts'
 import { InvalidPermits, LimiterUnavailable, MissingField } from '../errors.ts'
 import type { Limiter, Refusal } from '../limiter.ts'
 import type { Fields } from '../policy/rule.ts'
@@ -31,9 +31,17 @@ export interface RateLimitOptions<Req, Res> {
   readonly handler?: ((req: Req, res: Res, next: Next, refusal: Refusal) => unknown) | undefined
 }
 
-/** The text by which an address is counted: the /64 of an IPv6 address, any other text unchanged. */
-export function limiterKeyOfIp<Ip extends string | undefined>(ip: Ip): Ip | string {
-  return ip === undefined ? ip : (limitableAddress(ip) ?? ip)
+/**
+ * The text by which an address is counted: the /64 or /48 of an IPv6 address. IPv4 inside IPv6 becomes IPv4. Any other text
+ * is unchanged.
+ */
+export function limiterKeyOfIp<Ip extends string | undefined>(
+  ip: Ip,
+  prefix: 64 | 48 = 64,
+): Ip | string {
+  if (ip === undefined) return ip
+  const counted = limitableAddress(ip) ?? ip
+  return prefix === 48 ? wideAddress(counted) : counted
 }
 
 /**

@@ -5,6 +5,7 @@
 import { createBoundedMap } from '../../base/bounded-map.ts'
 import { canonical, shortKey } from '../../base/canonical.ts'
 import { type Hold, kindOf, longer } from '../kinds.ts'
+import type { Part } from '../policy/compile.ts'
 import type { Rule } from '../policy/rule.ts'
 import type { Answer, Ask, Check, Found, IsMeant, Taken } from '../store.ts'
 import { add, remove, trusted, type Uses } from '../uses.ts'
@@ -130,6 +131,11 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     },
 
     peek: (check: Check) => look(check, clock()),
+
+    changeParts(parts: readonly Part[]): void {
+      const names = new Set(parts.map(({ name }) => name))
+      for (const name of entriesByPart.keys()) if (!names.has(name)) entriesByPart.delete(name)
+    },
 
     reset({ asks }: Check): void {
       for (const { part, subject } of asks) entriesByPart.get(part.name)?.delete(subject)

@@ -6,7 +6,7 @@
  * Slots with a lockout come last, because a lock that has begun would stay. The other slots are in the order of their
  * longest window, longest first.
  */
-import { type Hold, kindOf, longer } from '../kinds.ts'
+import { type Hold, kindOf, longer, stronger } from '../kinds.ts'
 import type { Answer, Found, RefusedAnswer, Taken } from '../store.ts'
 import type { Slot } from './keys.ts'
 
@@ -58,11 +58,3 @@ async function askAfterRefusal(calls: SlotCalls, slot: Slot): Promise<Answer | u
 }
 
 export const byPart = (a: Found, b: Found) => a.ask.part.index - b.ask.part.index
-
-/** A rule in mode enforce is stronger than one in mode challenge. Of two equal modes, the longer hold is stronger. */
-function stronger(one: Hold | undefined, other: Hold | undefined): Hold | undefined {
-  if (!one || !other) return one ?? other
-  const isEnforced = ({ window }: Hold) => window.rule.mode === 'enforce'
-  if (isEnforced(one) === isEnforced(other)) return longer(one, other)
-  return isEnforced(one) ? one : other
-}

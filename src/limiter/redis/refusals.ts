@@ -12,6 +12,7 @@
  * - The memory is bounded: two generations, each half of the size. The older generation is dropped as a whole.
  */
 import { createBoundedMap } from '../../base/bounded-map.ts'
+import { type Hold, stronger } from '../kinds.ts'
 import type { PolicyWindow } from '../policy/compile.ts'
 import type { Ask, RefusedAnswer } from '../store.ts'
 
@@ -48,20 +49,19 @@ export function createRefusals(options: {
       refusals.set(subject, { window, permits, holdsUntil, endsAt: now() + waitMs })
     },
 
-    /** The remembered refusal with the longest wait among these subjects. */
+    /** The strongest remembered refusal among these subjects, as Redis would choose it. */
     find(asks: readonly Counted[], isSolved = false): RefusedAnswer | undefined {
       if (refusals.isEmpty()) return undefined
-      let longest: Remembered | undefined
+      let hold: Hold | undefined
       const nowMs = now()
       for (const { subject, permits } of asks) {
         const found = refusals.get(subject)
         if (!found || nowMs >= found.holdsUntil || permits < found.permits) continue
-        if (isSolved && found.window.rule.mode === 'challenge') continue
-        if (!longest || found.endsAt > longest.endsAt) longest = found
+        const { window, endsAt } = found
+        if (isSolved && window.rule.mode === 'challenge') continue
+        hold = stronger(hold, { waitMs: Math.ceil(endsAt - nowMs), window })
       }
-      if (!longest) return undefined
-      const waitMs = Math.ceil(longest.endsAt - nowMs)
-      return { hold: { waitMs, window: longest.window } }
+      return hold && { hold }
     },
 
     forget(asks: readonly Counted[]): void {

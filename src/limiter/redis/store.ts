@@ -203,7 +203,8 @@ export function createRedisStore(options: RedisStoreOptions): Store {
       await changing(check, () => Promise.all(slotsOf(check).map(resetSlot)))
     },
 
-    forgetRefusals: () => refusals.forgetAll(),
+    /** Counts of removed rules expire. */
+    changeParts: () => refusals.forgetAll(),
     close: () => unanswered.close(),
   }
 }
