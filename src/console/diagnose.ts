@@ -19,15 +19,23 @@ export interface Diagnosis {
 export interface Told
   extends Pick<
     Story,
-    'lockedForMs' | 'lockedElsewhereForMs' | 'codes' | 'refusals' | 'checks' | 'notices'
+    | 'lockedForMs'
+    | 'lockedElsewhereForMs'
+    | 'limits'
+    | 'codes'
+    | 'refusals'
+    | 'checks'
+    | 'notices'
+    | 'operations'
   > {
   /** `allowed`, or what the policy file does not allow about the recipient. */
   destination: 'allowed' | 'country' | 'type' | 'mail_domain' | 'recipient'
   isTestRecipient: boolean
 }
 
-/** The most decisive diagnosis comes first. */
-export function diagnose(told: Told, nowMs: number): Diagnosis[] {
+/** The most decisive diagnosis comes first. Notices count only if the recipient has no code. */
+export function diagnose(all: Told, nowMs: number): Diagnosis[] {
+  const told = ofCodes(all)
   const { destination, isTestRecipient, refusals, checks, notices } = told
   const { lockedForMs, lockedElsewhereForMs } = told
   if (isTestRecipient) return [{ tone: 'wait', name: 'test' }]
@@ -47,33 +55,59 @@ export function diagnose(told: Told, nowMs: number): Diagnosis[] {
   return diagnoses
 }
 
+/** Without the notices and their refusals, if codes were sent or refused. */
+function ofCodes(told: Told): Told {
+  const notices = told.notices.filter(({ kind }) => kind === 'captcha')
+  const refusals = told.refusals.filter(({ policy }) => policy !== noticePolicy)
+  return notices.length + refusals.length > 0 ? { ...told, notices, refusals } : told
+}
+
 type Names = ReadonlySet<Diagnosis['name']>
 const toTryAgain: Names = new Set(['refusedOver', 'mistyped', 'usedUpCode', 'goneCode'])
 const ofOthers: Names = new Set(['mistyped', 'usedUpCode'])
+const noticePolicy = 'notice'
 const none: Names = new Set()
 
-function ofRefusals({ refusals, notices }: Told, nowMs: number): Diagnosis[] {
+function ofRefusals(told: Told, nowMs: number): Diagnosis[] {
+  const { refusals, notices } = told
+  const lastSent = notices[0]?.createdAt.getTime() ?? 0
   /** The refusal that ends last. */
   function holding(name: 'refused' | 'checksRefused', of: Story['refusals']): Diagnosis[] {
     const [longest] = of
-      .filter((refusal) => !refusal.challenge && endOf(refusal) > nowMs)
-      .toSorted((a, b) => endOf(b) - endOf(a))
-    return longest ? [{ tone: 'bad', name, rule: longest.rule, ms: endOf(longest) - nowMs }] : []
+      .map((refusal) => ({ ...refusal, ms: leftMs(refusal, told, nowMs) }))
+      .filter(({ challenge, ms }) => !challenge && ms > 0)
+      .toSorted((a, b) => b.ms - a.ms)
+    return longest ? [{ tone: 'bad', name, rule: longest.rule, ms: longest.ms }] : []
   }
   // A refusal by the policy `check` is a lock. `lockedForMs` shows it.
   const ofPage = refusals.filter(({ policy }) => policy === pageCheckPolicy)
   const asked = refusals.filter(({ isOfCheck }) => !isOfCheck)
-  const held = [...holding('checksRefused', ofPage), ...holding('refused', asked)]
+  const since = asked.filter(({ at }) => at.getTime() >= lastSent)
+  const held = [...holding('checksRefused', ofPage), ...holding('refused', since)]
   if (held.length > 0) return held
-  const [latest] = asked
-  const lastSent = notices[0]?.createdAt.getTime() ?? 0
-  if (!latest || latest.at.getTime() < lastSent) return []
+  const [latest] = since
+  if (!latest) return []
   return [
     { tone: 'wait', name: latest.challenge ? 'challenged' : 'refusedOver', rule: latest.rule },
   ]
 }
 
-const endOf = ({ at, retryAfterMs }: Story['refusals'][number]) => at.getTime() + retryAfterMs
+/**
+ * The time for which a refusal still holds. The current limit decides, where the story has it: support may have reset
+ * it, or its uses were given back.
+ */
+function leftMs(
+  { at, retryAfterMs, policy, rule }: Story['refusals'][number],
+  { limits, operations }: Told,
+  nowMs: number,
+): number {
+  const wasReset = operations.some((done) => done.what.includes('limits') && done.at >= at)
+  if (wasReset) return 0
+  const states = limits.filter((limit) => limit.policy === policy && limit.rule === rule)
+  const untilEndMs = at.getTime() + retryAfterMs - nowMs
+  if (states.length === 0) return untilEndMs
+  return Math.min(untilEndMs, Math.max(...states.map(({ nextInMs }) => nextInMs)))
+}
 
 function ofChecks({ checks: [latest], codes }: Told): Diagnosis[] {
   if (latest?.result === 'passed') return [{ tone: 'good', name: 'passed' }]

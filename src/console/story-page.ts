@@ -36,25 +36,24 @@ export function storyRoutes(deps: {
   secrets: Pick<Secrets, 'recipientHash' | 'recipientHashes'>
   normaliseRecipient: NormaliseRecipient
   isTestRecipient: TestRecipients['isTestRecipient']
-  keys: { apps(): Promise<string[]> }
+  /** Every app that the product knows of. An app without an API key sends by a façade, or in process. */
+  allApps: () => Promise<string[]>
   sealing: Sealing
 }): ConsoleRoute[] {
   const { lookUp, reset, operations, findRecorded, notices, secrets, sealing } = deps
 
   /** The apps of the operator. Apps with entries for this recipient come first. */
   async function appsFor(view: View, { channel, to }: LookedAt): Promise<string[]> {
-    const apps = view.operator.apps ?? (await deps.keys.apps())
+    const sentBy = await notices.appsOf(secrets.recipientHashes(channel, to))
+    const apps = view.operator.apps ?? [...new Set([...sentBy, ...(await deps.allApps())])]
     if (apps.length === 0) return [firstApp]
     if (apps.length === 1) return [...apps]
-    const [sentBy, asked] = await Promise.all([
-      notices.appsOf(secrets.recipientHashes(channel, to)),
-      Promise.all(
-        apps.map(async (app) => {
-          const { refusals, checks } = await findRecorded({ app, channel, to })
-          return refusals.length + checks.length > 0 ? [app] : []
-        }),
-      ),
-    ])
+    const asked = await Promise.all(
+      apps.map(async (app) => {
+        const { refusals, checks } = await findRecorded({ app, channel, to })
+        return refusals.length + checks.length > 0 ? [app] : []
+      }),
+    )
     const knowing = [...sentBy, ...asked.flat()].filter((app) => apps.includes(app))
     return [...new Set([...knowing, ...apps])]
   }

@@ -1,5 +1,6 @@
 /** Builds the console. It runs at the admin port of API processes; workers serve no people. */
 import type { RequestListener } from 'node:http'
+import { isObject } from '../base/json.ts'
 import { createConsole } from '../console/console.ts'
 import { deliveryRoute } from '../console/delivery-page.ts'
 import { createDoor } from '../console/door.ts'
@@ -24,11 +25,17 @@ export function composeConsole(shared: Shared, requests: Requests): RequestListe
   const pacePolicies = providerPolicies(limits.file().providers)
   const paces = openLimiter(shared, limiterRedis, 'pace:', pacePolicies)
   const { state, paceOf } = createDeliveryState({ backlog, redis, keyPrefix, paces, ...limits })
+  const allApps = async () => [
+    ...(await requests.keys.apps()),
+    ...appsIn(limits.file().compat),
+    ...(await notices.latestApps()),
+  ]
   const ofPages = {
     ...requests,
     ...{ notices, events, secrets, paceOf },
     sealing: createSealing(secrets),
     lastDay: createLastDay(notices.countHour),
+    allApps,
     policies: limits.policies,
     deliveryState: state,
     templates: config.templates.names,
@@ -59,4 +66,12 @@ export function composeConsole(shared: Shared, requests: Requests): RequestListe
     nowMs: database.nowMs,
     log,
   })
+}
+
+/** The values of every `app` in the settings of the façades. */
+function appsIn(settings: unknown): string[] {
+  if (!isObject(settings)) return []
+  return Object.entries(settings).flatMap(([name, value]) =>
+    name === 'app' && typeof value === 'string' ? [value] : appsIn(value),
+  )
 }

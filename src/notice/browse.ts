@@ -88,6 +88,17 @@ export function createBrowse(database: Database) {
       return rows.map(({ app }) => app)
     },
 
+    /** The apps of the latest notices. */
+    async latestApps(): Promise<string[]> {
+      const values = [maxLatest]
+      const rows = await database.query<{ app: string }>(
+        'notice-latest-apps',
+        latestAppsSql,
+        values,
+      )
+      return rows.map(({ app }) => app)
+    },
+
     /** Counts of the latest notices by provider and state, for these apps, or for all if `apps` is undefined. */
     latestByProvider(apps: readonly string[] | undefined) {
       return database.query<{ provider: string; state: NoticeState; count: number }>(
@@ -123,6 +134,9 @@ const appsSql = `
   SELECT app FROM (
     SELECT app, id FROM notice WHERE recipient_hash = ANY($1) ORDER BY id DESC LIMIT $2) AS latest
   GROUP BY app ORDER BY max(id::text) DESC`
+
+const latestAppsSql = `
+  SELECT DISTINCT app FROM (SELECT app FROM notice ORDER BY id DESC LIMIT $1) AS latest ORDER BY app`
 
 const latestSql = `
   SELECT provider, state, count(*)::int AS count

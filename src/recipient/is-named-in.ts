@@ -1,4 +1,5 @@
 import { domainToUnicode } from 'node:url'
+import { parsePhoneNumberFromString } from 'libphonenumber-js/max'
 import type { Channel } from '../base/channel.ts'
 
 /** True if a text contains a recipient in any spelling. `spellings`: the normal form and other known forms. */
@@ -10,8 +11,16 @@ export function isNamedIn(text: string, channel: Channel, spellings: readonly st
       .some((address) => folded.includes(fold(address)))
   }
   const digits = asciiDigitsOf(text)
-  // Compares the last eight digits, because people often leave out the country code.
-  return spellings.some((number) => digits.includes(asciiDigitsOf(number).slice(-8)))
+  return spellings.some((number) => digits.includes(tellingDigitsOf(number)))
+}
+
+/**
+ * The last eight digits, because people often leave out the country code. A national number can be shorter: seven
+ * digits in Iceland, five on the Falkland Islands.
+ */
+function tellingDigitsOf(number: string): string {
+  const national = parsePhoneNumberFromString(number)?.nationalNumber
+  return (national ?? asciiDigitsOf(number)).slice(-8)
 }
 
 /** Removes invisible characters and spaces, which can hide an address. */

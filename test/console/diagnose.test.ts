@@ -15,6 +15,7 @@ const code = (triesLeft: number) => ({ scene: 'signup', expiresAt: ago(-200), tr
 const notice = (secondsAgo: number, state: string, over = {}) =>
   ({
     createdAt: ago(secondsAgo),
+    kind: 'captcha',
     state,
     provider: 'mail',
     error: null,
@@ -25,7 +26,8 @@ const of = (over: Partial<Told>) =>
   diagnose(
     {
       ...{ destination: 'allowed', isTestRecipient: false },
-      ...{ codes: [code(2)], refusals: [], checks: [], notices: [], ...over },
+      ...{ codes: [code(2)], refusals: [], checks: [], notices: [], limits: [], operations: [] },
+      ...over,
     },
     nowMs,
   )
@@ -133,4 +135,39 @@ test.each([
   ['expired', 'expired'],
 ])('the newest notice %s: %s', (state, name) => {
   expect(names({ notices: [notice(10, state), notice(20, 'delivered')] })).toEqual([name])
+})
+
+const limit = (nextInMs: number, over = {}) => ({
+  ...{ policy: 'captcha', rule: 'recipient', window: '60s', used: 1, limit: 1, resetsInMs: 0 },
+  ...{ isOfCaptcha: true, nextInMs, ...over },
+})
+const reset = (secondsAgo: number, what: Told['operations'][number]['what']) =>
+  ({ at: ago(secondsAgo), what }) as Told['operations'][number]
+
+test('a refusal whose limit has room again, because support reset it, holds no more', () => {
+  const refusals = [refusal(20, { retryAfterMs: 3_600_000 })]
+  expect(names({ refusals, limits: [limit(0)] })).toEqual(['refusedOver'])
+  expect(names({ refusals, operations: [reset(5, ['limits'])] })).toEqual(['refusedOver'])
+  // An earlier reset, or one of something else, did not end it.
+  expect(names({ refusals, operations: [reset(30, ['limits'])] })).toEqual(['refused'])
+  expect(names({ refusals, operations: [reset(5, ['code'])] })).toEqual(['refused'])
+  const [held] = of({ refusals, limits: [limit(900_000), limit(0, { rule: 'ip' })] })
+  expect(held).toMatchObject({ name: 'refused', ms: 900_000 })
+})
+
+test('a code that was accepted after a refusal: its state, not the refusal', () => {
+  const refusals = [refusal(20, { retryAfterMs: 3_600_000 })]
+  expect(names({ refusals, notices: [notice(5, 'delivered')] })).toEqual(['delivered'])
+})
+
+test('a notice that was refused or delivered says nothing of the code', () => {
+  const ofNotice = refusal(2, { policy: 'notice', rule: 'duplicate' })
+  const notices = [
+    notice(1, 'delivered', { kind: 'notice' }),
+    notice(9, 'failed', { error: 'rejected' }),
+  ]
+  expect(names({ refusals: [ofNotice], notices })).toEqual(['failed'])
+  // Without a code, the notice is what the person asks about.
+  expect(names({ refusals: [ofNotice] })).toEqual(['refused'])
+  expect(names({ notices: notices.slice(0, 1) })).toEqual(['delivered'])
 })

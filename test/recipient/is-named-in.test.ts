@@ -33,6 +33,23 @@ test.each([
   expect(isNamedIn(text, 'email', address.slice(0, 1))).toBe(true)
 })
 
+test.each([
+  ['of Iceland, seven digits', '+3545812345', 'rang 581 2345 today'],
+  ['of Estonia, seven digits', '+3726001234', '600-1234'],
+  ['of Andorra, six digits', '+376312345', 'mobile 312 345'],
+  ['of the Falklands, five digits', '+50051234', 'call 51234'],
+  ['of eight digits', '+4521234567', '21 23 45 67'],
+])('a national number %s', (_, to, text) => {
+  expect(isNamedIn(text, 'sms', [to])).toBe(true)
+  expect(
+    isNamedIn(
+      text.replace(/\d/, (digit) => String(9 - Number(digit))),
+      'sms',
+      [to],
+    ),
+  ).toBe(false)
+})
+
 test('others are not meant', () => {
   expect(isNamedIn('ticket 4711 of 2026-11-22, 客户来电', 'sms', number)).toBe(false)
   expect(isNamedIn('+8613800138001', 'sms', number)).toBe(false)
