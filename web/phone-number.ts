@@ -66,7 +66,9 @@ const groupSizes: Readonly<Record<string, string>> = {
 }
 
 /** Whether a text has only characters of phone numbers. Other texts are sent unchanged, and the service refuses them. */
-const isNumberLike = (text: string) => /^\+?[\d\s()./-]*$/.test(text)
+const isNumberLike = (text: string) =>
+  // A slash stands after an area code. Behind the number it would name a second one.
+  /^\+?([\d\s().-]|\/(?=(\D*\d){4}))*$/.test(text)
 
 /** Whether a number has its calling code, after `+` or `00`. */
 export function isInternational(written: string, country: string): boolean {

@@ -95,4 +95,4 @@ export function settingsOf(element: HTMLElement) {
   }
 }
 
-const channelOf = (to: string): Channel => (to.includes('@') ? 'email' : 'sms')
+const channelOf = (to: string): Channel => (/[@＠]/.test(to) ? 'email' : 'sms')

@@ -121,6 +121,14 @@ export const policyFileSchema = z.strictObject({
       countries: z.array(country).min(1).optional(),
       /** Number types that get SMS; a default list if absent. */
       types: z.array(z.enum(numberTypes)).min(1).optional(),
+      /** Beginnings of numbers that the numbering plans do not know yet. */
+      allow: z
+        .array(
+          z
+            .string()
+            .regex(/^\+[1-9][0-9]{1,13}$/, 'must be the beginning of a number, e.g. "+1861"'),
+        )
+        .default([]),
       /** Numbers and addresses that get no messages, and files with one number or address per line. */
       refuse: z
         .union([z.string(), z.array(z.string())])

@@ -6,6 +6,7 @@ import type { Channel } from '../base/channel.ts'
 import type { NumberType } from '../base/number-types.ts'
 import { readEmailAddress } from './email-address.ts'
 import { createPhoneReader, isNationalNumber } from './phone-number.ts'
+import { plainText } from './plain-text.ts'
 
 export interface RecipientRules {
   /** For numbers written without a country code. */
@@ -14,6 +15,8 @@ export interface RecipientRules {
   countries?: readonly string[] | undefined
   /** Number types that get SMS; a default list if absent. */
   types?: readonly NumberType[] | undefined
+  /** Beginnings of numbers that count as mobile numbers although the numbering plans do not know them yet. */
+  allow?: readonly string[] | undefined
   /** `refuse`: domains that get no mail, with all their subdomains, in lower-case ASCII. */
   mail?: { readonly refuse: readonly string[] } | undefined
 }
@@ -60,7 +63,7 @@ export function createRecipientNormaliser(
   /** Takes a number, or the mailbox of an address. */
   isRefused: (mailbox: string) => boolean = () => false,
 ) {
-  const readPhoneNumber = createPhoneReader(rules.defaultCountry)
+  const readPhoneNumber = createPhoneReader(rules.defaultCountry, rules.allow)
   const countries = rules.countries && new Set(rules.countries)
   const types: ReadonlySet<string> = new Set(rules.types ?? typesByDefault)
   const refusedDomains = new Set(rules.mail?.refuse)
@@ -79,7 +82,8 @@ export function createRecipientNormaliser(
 
   const isNational = (text: string) => !rules.defaultCountry && isNationalNumber(text)
 
-  function normaliseNumber(text: string): RecipientResult {
+  function normaliseNumber(written: string): RecipientResult {
+    const text = plainText(written, 'tel')
     const number = readPhoneNumber(text)
     if (!number)
       return isNational(text) ? { kind: 'invalid', because: 'no_country' } : { kind: 'invalid' }

@@ -32,8 +32,10 @@ export interface PhoneNumber {
 /** A number that returns (after a refusal, or to check its code) is read by the library only once. */
 const maxRemembered = 20_000
 
+/** A slash stands after an area code. Behind the number it would name a second one: `4711/12`. */
+const slash = String.raw`\/(?=(?:[^0-9]*[0-9]){4})`
 /** Digits with the usual separators, and perhaps a country code before them. */
-const numberPattern = /^(\+|00)?\(?[0-9][0-9 ().-]{4,24}$/
+const numberPattern = new RegExp(`^(\\+|00)?\\(?[0-9](?:[0-9 ().-]|${slash}){4,24}$`)
 
 /** True for a number without a country code. */
 export function isNationalNumber(text: string): boolean {
@@ -41,8 +43,14 @@ export function isNationalNumber(text: string): boolean {
   return parts !== null && parts[1] === undefined
 }
 
-/** `defaultCountry` is for numbers without a country code. Undefined for a text that is not a number. */
-export function createPhoneReader(defaultCountry: string | undefined) {
+/**
+ * `defaultCountry` is for numbers without a country code. `allowed`: beginnings of numbers that the library does not know
+ * yet; these numbers count as mobile. Undefined for a text that is not a number.
+ */
+export function createPhoneReader(
+  defaultCountry: string | undefined,
+  allowed: readonly string[] = [],
+) {
   const remembered = createBoundedMap<PhoneNumber | 'none'>(maxRemembered)
 
   return function readPhoneNumber(text: string): PhoneNumber | undefined {
@@ -51,7 +59,7 @@ export function createPhoneReader(defaultCountry: string | undefined) {
     if (plain) return plain
     let number = remembered.get(text)
     if (!number) {
-      number = readAnyNumber(text, defaultCountry) ?? 'none'
+      number = readAnyNumber(text, defaultCountry, allowed) ?? 'none'
       remembered.set(text, number)
     }
     return number === 'none' ? undefined : number
@@ -59,31 +67,67 @@ export function createPhoneReader(defaultCountry: string | undefined) {
 }
 
 /** Reads with the library. `text` has passed the strict pattern. */
-export function readAnyNumber(text: string, defaultCountry?: string): PhoneNumber | undefined {
+export function readAnyNumber(
+  text: string,
+  defaultCountry?: string,
+  allowed: readonly string[] = [],
+): PhoneNumber | undefined {
   const country = defaultCountry as CountryCode | undefined
-  const readings = readingsOf(text, country).map((reading) => readWithLibrary(reading, country))
-  return readings.find((number) => number?.type) ?? readings.find(Boolean)
+  const readings = readingsOf(text, country).map((reading) =>
+    readWithLibrary(reading, country, allowed),
+  )
+  const mobile = readings.find((number) => number?.type?.includes('mobile'))
+  return mobile ?? readings.find((number) => number?.type) ?? readings.find(Boolean)
 }
 
-/** The spellings that this text may stand for, the most probable first. The first valid one counts. */
+/** The spellings that this text may stand for, the most probable first. The first mobile number counts. */
 function readingsOf(text: string, country: CountryCode | undefined): string[] {
-  if (text.startsWith('+')) return [text]
-  // In Tajikistan, mobile numbers may begin with 00.
-  if (text.startsWith('00')) return [`+${text.slice(2)}`, ...(country ? [text] : [])]
-  // Autofill and phone books leave out the plus.
   const code = country && getCountryCallingCode(country)
   const digits = text.replaceAll(/\D/g, '')
-  return [text, ...(code && digits.startsWith(code) ? [`+${digits}`] : [])]
+  const isInternational = /^(\+|00)/.test(text)
+  const international = isInternational ? `+${digits.replace(/^00/, '')}` : `+${code}${digits}`
+  return [
+    isInternational ? text.replace(/^00/, '+') : text,
+    // In Tajikistan, mobile numbers may begin with 00.
+    ...(code && text.startsWith('00') ? [text] : []),
+    // Autofill and phone books leave out the plus.
+    ...(code && digits.startsWith(code) ? [`+${digits}`] : []),
+    ...renumberings
+      .map(([before, after]) => international.replace(before, after))
+      .filter((renumbered) => renumbered !== international),
+  ]
 }
 
-function readWithLibrary(text: string, defaultCountry: CountryCode | undefined) {
+/** Forms of mobile numbers that are no longer in use, but still in phone books and accounts. */
+const renumberings: readonly [RegExp, string][] = [
+  // Mexico until 3 August 2019: 1 from abroad, 044 and 045 from a landline, 01 from another area
+  // (https://www.itu.int/oth/T0202000087/en).
+  [/^\+52(?:0?1|04[45])(?=\d{10}$)/, '+52'],
+  // Argentina: 15 inside the country stands for 9 from abroad; some write both (https://www.itu.int/oth/T0202000009/en).
+  [/^\+549(\d{2,4})15(?=\d{6,8}$)/, '+549$1'],
+  // Benin until 30 November 2024: without 01 (https://www.itu.int/oth/T0202000017/en).
+  [/^\+229(?=\d{8}$)/, '+22901'],
+]
+
+function readWithLibrary(
+  text: string,
+  defaultCountry: CountryCode | undefined,
+  allowed: readonly string[],
+): PhoneNumber | undefined {
   const options = { extract: false, ...(defaultCountry ? { defaultCountry } : {}) }
   const number = parsePhoneNumberFromString(text, options)
   if (!number || number.ext) return undefined
+  const { number: to } = number
+  const libraryType = number.getType()
+  if (!libraryType && number.isPossible() && allowed.some((start) => to.startsWith(start))) {
+    // The first country is the main one of its calling code.
+    const [main = ''] = number.getPossibleCountries()
+    return { to, country: number.country ?? main, type: 'mobile' }
+  }
   // An invalid number has no type. Satellite numbers have a type but no country.
-  const type = number.country && number.getType()?.toLowerCase()
+  const type = number.country && libraryType?.toLowerCase()
   return {
-    to: number.number,
+    to,
     country: number.country ?? '',
     type: numberTypes.find((each) => each === type),
   }

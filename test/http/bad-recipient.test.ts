@@ -19,16 +19,18 @@ const phones: [string, { status: number; code: string }, string][] = [
   ['with another header', badRequest, '+8613800138000\r\nBcc: +8613900139000'],
   ['with a line separator', badRequest, '+8613800138000\u2028'],
   ['with a direction mark', badRequest, '\u202e+8613800138000'],
-  ['with a zero-width space', badRecipient, '+86138\u200b00138000'],
   ['with a no-break space', badRecipient, '+86\u00a013800138000'],
   ['with markup', badRecipient, '<script>+8613800138000</script>'],
-  ['as a link', badRecipient, 'tel:+8613800138000'],
   ['with an extension', badRecipient, '+8613800138000 ext 5'],
   ['with a short extension', badRecipient, '+8613800138000x5'],
   ['with an extension by RFC 3966', badRecipient, '+8613800138000;ext=5'],
   ['two, by comma', badRecipient, '+8613800138000,+8613900139000'],
   ['two, by semicolon', badRecipient, '+8613800138000;+8613900139000'],
   ['two, by space', badRecipient, '+8613800138000 13900139000'],
+  ['two, by slash', badRecipient, '+8613800138000/13900139000'],
+  ['with a second one behind a slash', badRecipient, '+8613800138000/12'],
+  ['as a link with parameters', badRecipient, 'tel:+8613800138000;ext=5'],
+  ['as another link', badRecipient, 'sms:+8613800138000'],
   ['with two plus signs', badRecipient, '++8613800138000'],
   ['with a plus inside', badRecipient, '+86+13800138000'],
   ['a short code', badRecipient, '10086'],
@@ -71,13 +73,17 @@ describe('phone', () => {
     '13800138000',
     '138 0013 8000',
     '(138)00138000',
+    ' tel:+86-138-0013-8000 ',
+    '138\u200b0013\ufe0d8000',
+    '138/0013 8000',
+    '8613800138000',
   ]
 
-  test('eleven spellings of one number are one limit key: one is admitted, ten are limited', async () => {
+  test('fifteen spellings of one number are one limit key: one is admitted, fourteen are limited', async () => {
     const replies = []
     for (const to of spellings)
       replies.push(await postern.post('/v1/captchas', { channel: 'sms', to }))
-    expect(replies.map(({ status }) => status)).toEqual([202, ...Array(10).fill(429)])
+    expect(replies.map(({ status }) => status)).toEqual([202, ...Array(14).fill(429)])
     for (const { body } of replies.slice(1))
       expect(body).toMatchObject({ rule: 'recipient', window: '60s' })
     expect(replies[0]?.body.to).toBe('+8613****8000')
@@ -133,7 +139,8 @@ const emails: [string, { status: number; code: string }, string][] = [
   ['an IP address', badRecipient, 'ada@127.0.0.1'],
   ['an IP address in one number', badRecipient, 'ada@2130706433'],
   ['one label', badRecipient, 'ada@localhost'],
-  ['a trailing dot', badRecipient, 'ada@example.com.'],
+  ['two dots at the end', badRecipient, 'ada@example.com..'],
+  ['as a link with a subject', badRecipient, 'mailto:ada@example.com?subject=x'],
   ['an empty label', badRecipient, 'ada@example..com'],
   ['a label that begins with -', badRecipient, 'ada@-example.com'],
   ['a last label that begins with -', badRecipient, 'ada@example.-com'],
@@ -146,7 +153,6 @@ const emails: [string, { status: number; code: string }, string][] = [
   ['a trailing dot in the local part', badRecipient, plain('ada.')],
   ['two dots', badRecipient, plain('ada..l')],
   ['a space', badRecipient, plain('a da')],
-  ['a leading space', badRecipient, ' ada@example.com'],
   ['NUL', badRequest, plain('ada\0')],
   ['a local part of 65', badRecipient, plain('a'.repeat(65))],
   [
@@ -155,7 +161,6 @@ const emails: [string, { status: number; code: string }, string][] = [
     `${'a'.repeat(60)}@${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(62)}.com`,
   ],
   ['a local part that is not ASCII', badRecipient, plain('ädä')],
-  ['a full-width at sign', badRecipient, 'ada＠example.com'],
   ['10 kB', badRequest, plain('a'.repeat(10_000))],
 ]
 
@@ -173,12 +178,14 @@ describe('email', () => {
       'Ada@xn--bcher-kva.example',
       'ada@bu\u0308cher.EXAMPLE',
       'ada@ｂücher.example',
+      ' mailto:ada@bücher.example. ',
+      'ada\u200b＠bü\u00adcher.example',
     ]
     const replies = []
     for (const to of spellings) {
       replies.push(await postern.post('/v1/captchas', { channel: 'email', to }))
     }
-    expect(replies.map(({ status }) => status)).toEqual([202, 429, 429, 429, 429])
+    expect(replies.map(({ status }) => status)).toEqual([202, ...Array(6).fill(429)])
     await postern.codeFor('ada@xn--bcher-kva.example')
   })
 })

@@ -2,7 +2,11 @@ import fc from 'fast-check'
 import { type CountryCode, getCountries, getExampleNumber } from 'libphonenumber-js/max'
 import examples from 'libphonenumber-js/mobile/examples'
 import { expect, test } from 'vitest'
-import { readAnyNumber, readPlainNumber } from '../../src/recipient/phone-number.ts'
+import {
+  createPhoneReader,
+  readAnyNumber,
+  readPlainNumber,
+} from '../../src/recipient/phone-number.ts'
 
 const mobileOf = (country: CountryCode) => getExampleNumber(country, examples)?.number as string
 const countries = getCountries().filter((country) => mobileOf(country))
@@ -58,4 +62,34 @@ test('a number with a national prefix inside goes the long way, which knows it',
     country: 'CN',
     type: 'mobile',
   })
+})
+
+test.each([
+  ['Mexico from abroad, until 2019', '+52 1 55 1234 5678', undefined, '+525512345678'],
+  ['the same from a landline', '044 55 1234 5678', 'MX', '+525512345678'],
+  ['the same from another area', '045 33 1234 5678', 'MX', '+523312345678'],
+  ['Argentina inside, with its 15', '011 15-2345-6789', 'AR', '+5491123456789'],
+  ['with 9 and 15', '+54 9 11 15 2345 6789', undefined, '+5491123456789'],
+  ['Benin until 2024', '+229 97 00 00 00', undefined, '+2290197000000'],
+  ['the same inside', '97 00 00 00', 'BJ', '+2290197000000'],
+  ['an area code before a slash', '0171/1234501', 'DE', '+491711234501'],
+  ['filled in without its plus', '4915740056687', 'DE', '+4915740056687'],
+  ['Tajikistan, where a number may begin with 00', '00 123 1212', 'TJ', '+992001231212'],
+])('%s: %j is read', (_, text, country, to) => {
+  expect(createPhoneReader(country)(text)).toMatchObject({ to, type: expect.any(String) })
+})
+
+test('a range that the plans do not know: mobile once it is allowed, in the main country of its code', () => {
+  const [plain, allowing] = [createPhoneReader('US'), createPhoneReader('US', ['+1861', '+4919'])]
+  for (const text of ['+1 861 555 0100', '(861) 555-0100', '18615550100']) {
+    expect(plain(text)?.type).toBeUndefined()
+    expect(allowing(text)).toEqual({ to: '+18615550100', country: 'US', type: 'mobile' })
+  }
+  expect(allowing('+1 862 555 01')?.type).toBeUndefined()
+  expect(allowing('+1 861 555')?.type).toBeUndefined()
+})
+
+test('an allowed beginning changes no type that the plans know', () => {
+  expect(createPhoneReader(undefined, ['+1900'])('+19002345678')?.type).toBeUndefined()
+  expect(createPhoneReader(undefined, ['+4420'])('+442071234567')?.type).toBe('fixed_line')
 })
