@@ -295,6 +295,12 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         unit: 'ops',
         queries: [['by the reconciler', sumRate('', 'postern_reconciled_total')]],
       },
+      {
+        title: 'Background failures',
+        description: 'Failures of background tasks, which run again. The log has the reason.',
+        unit: 'ops',
+        queries: [['{{task}}', sumRate('task', 'postern_background_failures_total')]],
+      },
     ],
   ],
   [

@@ -12,7 +12,7 @@ export function createBootstrap(ensure: ApiKeys['ensure'], log: Pick<Log, 'backg
     async ensure(token: string): Promise<void> {
       const run = () => ensure(token, { name: 'bootstrap', app: 'default' })
       await run().catch((error) => {
-        log.backgroundFailed('bootstrap key', error)
+        log.backgroundFailed('bootstrap_key', error)
         unanswered.add('bootstrap key', run)
       })
     },

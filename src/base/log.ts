@@ -7,6 +7,7 @@ import { createRequire } from 'node:module'
 import { pino } from 'pino'
 import { errorFacts } from './error-facts.ts'
 import { createLogOutput } from './log-output.ts'
+import type { BackgroundTask } from './metrics.ts'
 import { createSample } from './sample.ts'
 import { traceFields } from './traces.ts'
 import { Unavailable } from './unavailable.ts'
@@ -23,7 +24,7 @@ export interface RequestFacts extends Record<string, string | number> {
   durationMs: number
 }
 
-/** Refusals, requests without a valid key, and failures of an outage come in floods. The log shows a sample of each. */
+/** 429, 503, requests without a valid key, and failures of an outage come in floods. The log shows a sample of each. */
 const maxOfFloodPerSecond = 10
 
 /** JSON lines. Readable lines if standard output is a terminal and `pino-pretty` is installed. */
@@ -32,6 +33,8 @@ export function createLog(options: {
   process: string
   /** Called with the number of lines that standard output did not accept. */
   onDropped?: (lines: number) => void
+  /** Called with each failure of a background task. */
+  onBackgroundFailed?: (task: BackgroundTask) => void
 }) {
   const { stdout } = process
   const prettify = stdout.isTTY ? findPrettifier() : undefined
@@ -53,6 +56,7 @@ export function createLog(options: {
   const isRefusalInSample = createSample(maxOfFloodPerSecond)
   const isStrangerInSample = createSample(maxOfFloodPerSecond)
   const isFirstThisMinute = createOncePerMinute()
+  const isUnansweredInSample = createSample(maxOfFloodPerSecond)
   const isOutageInSample = createSample(maxOfFloodPerSecond)
 
   return {
@@ -96,8 +100,11 @@ export function createLog(options: {
       const isRefusal = facts.status === 429 || facts.reason === 'load'
       const isReceipt = facts.provider !== undefined && facts.status < 300
       const isOfStranger = facts.app === undefined && !isReceipt && facts.status !== 500
+      const isOfOutage = facts.status === 503 && !isRefusal && !isOfStranger
       const isLeftOut =
-        (isRefusal && !isRefusalInSample()) || (isOfStranger && !isStrangerInSample())
+        (isRefusal && !isRefusalInSample()) ||
+        (isOfStranger && !isStrangerInSample()) ||
+        (isOfOutage && !isUnansweredInSample())
       if (isLeftOut) logger.debug(facts, 'request')
       else logger.info(facts, 'request')
     },
@@ -164,8 +171,10 @@ export function createLog(options: {
     eventGivenUp(facts: { eventId: string; type: string; tries: number }) {
       logger.error(facts, 'event not delivered within a day; dropped')
     },
-    backgroundFailed(task: string, error: unknown) {
-      logger.warn({ task, ...errorFacts(error) }, 'background task failed; it will run again')
+    /** `part`: the part of the task that failed. Its other parts went on. */
+    backgroundFailed(task: BackgroundTask, error: unknown, part?: string) {
+      options.onBackgroundFailed?.(task)
+      logger.warn({ task, part, ...errorFacts(error) }, 'background task failed; it will run again')
     },
     /** Writes the gathered lines, for one second at most. Call it last. */
     close: () => output.close(),

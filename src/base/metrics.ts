@@ -19,6 +19,20 @@ type LabelsOf<Sets extends LabelSets> = { readonly [Name in keyof Sets]: Sets[Na
 
 const kinds = ['captcha', 'notice'] as const
 
+/** Work that no request waits for. */
+export type BackgroundTask = (typeof backgroundTasks)[number]
+
+const backgroundTasks = [
+  'requeue',
+  'early_receipts',
+  'events',
+  'retention',
+  'partitions',
+  'old_rows',
+  'erasure',
+  'bootstrap_key',
+] as const
+
 const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
 
 const requestBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
@@ -260,6 +274,11 @@ export function createMetrics(options: {
       help: 'Notices without a job that were put back on the queue.',
       registers,
     }),
+    backgroundFailures: counter(
+      'postern_background_failures_total',
+      'Failures of background tasks. Each task runs again.',
+      { task: backgroundTasks },
+    ),
     logDropped: new Counter({
       name: 'postern_log_lines_dropped_total',
       help: 'Log lines dropped because standard output was slow or closed.',

@@ -1,26 +1,26 @@
 /** The missing part. `body`: a parser of the host has read the body. `challenge`: the vendor of challenges. */
 type Part = 'redis' | 'postgresql' | 'body' | 'challenge'
 
-/** A server gave no answer in time, or refused. The caller gets 503. */
+/**
+ * A server gave no answer in time, or refused. The caller gets 503. These errors come in floods, and the message and the
+ * cause explain them. So they have no stack.
+ */
 export class Unavailable extends Error {
   readonly part: Part
 
   constructor(part: Part, cause: unknown, message = `${part} is out of reach`) {
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(message, { cause })
+    Error.stackTraceLimit = stackTraceLimit
     this.part = part
   }
 }
 
-/**
- * Too many requests already wait for the part, so this one does not start. The part itself is healthy. These errors
- * come in floods, and their stack is never read.
- */
+/** Too many requests already wait for the part, so this one does not start. The part itself is healthy. */
 export class Overloaded extends Unavailable {
   constructor(part: Part, message: string) {
-    const { stackTraceLimit } = Error
-    Error.stackTraceLimit = 0
     super(part, undefined, message)
-    Error.stackTraceLimit = stackTraceLimit
   }
 }
 

@@ -47,6 +47,7 @@ export function openShared(
     level: environment.LOG_LEVEL,
     process: processName,
     onDropped: (lines) => metrics.logDropped.inc(lines),
+    onBackgroundFailed: (task) => metrics.backgroundFailures.inc({ task }),
   })
   closers.onClose(() => log.close())
   closers.onClose(flushSpans)

@@ -2,28 +2,42 @@
  * Questions about all open notices: how many wait, for how long, and which ones have no job.
  *
  * Open notices can be millions: a campaign, or a provider that is away. So no statement reads more rows than its limit, and
- * each reads one kind by the index, because bulk must not hide codes.
+ * each reads one kind by the index, because bulk must not hide codes. It begins at the earliest open notice (low-end.ts).
  */
 import type { Channel } from '../base/channel.ts'
 import type { Database } from '../storage/database.ts'
+import { createLowEnd } from './low-end.ts'
 
 type Kind = 'captcha' | 'notice'
 
+export interface OverdueNotice {
+  id: string
+  channel: Channel
+  kind: Kind
+}
+
 export function createOverdue(database: Database) {
+  const findLowEnd = createLowEnd(database)
   return {
     /**
      * Takes up to `limit` open notices of a kind that are overdue by `graceMs`, because no job or worker has them. The
      * same step makes them `pending` and due again in `againInMs`, so several callers never take the same notice.
      */
-    takeOverdue(kind: Kind, limit: number, graceMs: number, againInMs: number) {
-      return database.query<{ id: string; channel: Channel; kind: Kind }>(
-        'notice-overdue',
-        overdueSql,
-        [kind, limit, graceMs, againInMs],
-      )
+    async takeOverdue(kind: Kind, limit: number, graceMs: number, againInMs: number) {
+      const from = await findLowEnd()
+      return database.query<OverdueNotice>('notice-overdue', overdueSql, [
+        kind,
+        limit,
+        graceMs,
+        againInMs,
+        from[kind],
+      ])
     },
 
-    /** The number of notices that wait for their `sendAt`, but at most 100,000. */
+    /**
+     * The number of notices that wait for their `sendAt`, among the 100,000 notices that are due last. Other notices are
+     * due soon.
+     */
     async scheduledCount(): Promise<number> {
       const [row] = await database.query<{ count: number }>('notice-scheduled', scheduledSql, [])
       return row?.count ?? 0
@@ -33,8 +47,10 @@ export function createOverdue(database: Database) {
      * Age in seconds of the oldest open notice of each kind, 0 without one. With more than 20,000 open notices of the kind,
      * the oldest of those that are due first.
      */
-    oldestOpenSeconds() {
-      return database.query<{ kind: Kind; value: number }>('notice-oldest', oldestSql, [])
+    async oldestOpenSeconds() {
+      const { captcha, notice } = await findLowEnd()
+      const from = [captcha, notice]
+      return database.query<{ kind: Kind; value: number }>('notice-oldest', oldestSql, from)
     },
   }
 }
@@ -47,7 +63,7 @@ const attemptsWithLostOne = `CASE WHEN n.state = 'pending' THEN n.attempts ELSE 
 // The update has an array of ids and their range, as in claim.ts. A plan for a small table may join by reading all of it.
 const overdueSql = `
   WITH overdue AS (
-    SELECT id FROM notice WHERE kind = $1 AND due_at < now() - $3 * interval '1 millisecond'
+    SELECT id FROM notice WHERE kind = $1 AND due_at >= $5 AND due_at < now() - $3 * interval '1 millisecond'
     ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED)
   UPDATE notice n
   SET state = 'pending',
@@ -59,14 +75,15 @@ const overdueSql = `
     AND n.id <= (SELECT id FROM overdue ORDER BY id DESC LIMIT 1)
   RETURNING n.id, n.channel, n.kind`
 
-const oldestOf = (kind: Kind) => `
+const oldestOf = (kind: Kind, from: string) => `
   SELECT '${kind}' AS kind,
          coalesce(greatest(0, extract(epoch FROM now() - min(coalesce(send_at, created_at)))), 0)::float8 AS value
-  FROM (SELECT send_at, created_at FROM notice WHERE kind = '${kind}' AND due_at IS NOT NULL
+  FROM (SELECT send_at, created_at FROM notice WHERE kind = '${kind}' AND due_at >= ${from}::timestamptz
         ORDER BY due_at LIMIT 20000) AS due_first`
 
-const oldestSql = `${oldestOf('captcha')} UNION ALL ${oldestOf('notice')}`
+const oldestSql = `${oldestOf('captcha', '$1')} UNION ALL ${oldestOf('notice', '$2')}`
 
 const scheduledSql = `
-  SELECT count(*)::float8 AS count
-  FROM (SELECT FROM notice WHERE kind = 'notice' AND due_at > now() AND send_at > now() LIMIT 100000) AS scheduled`
+  SELECT (count(*) FILTER (WHERE send_at > now()))::float8 AS count
+  FROM (SELECT send_at FROM notice WHERE kind = 'notice' AND due_at > now()
+        ORDER BY due_at DESC LIMIT 100000) AS due_last`

@@ -56,13 +56,17 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
       await batchers.get(job.channel)?.(job)
     },
 
-    /** Jobs per channel and state. */
+    /** Jobs per channel and state. Without the channels whose queue gives no answer; throws if none does. */
     async depths(): Promise<{ channel: Channel; state: JobState; value: number }[]> {
-      const all = [...queues].map(async ([channel, queue]) => {
-        const counts = await queue.getJobCounts(...jobStates)
-        return jobStates.map((state) => ({ channel, state, value: counts[state] ?? 0 }))
-      })
-      return (await inTime(Promise.all(all))).flat()
+      const answers = await Promise.allSettled(
+        [...queues].map(async ([channel, queue]) => {
+          const counts = await inTime(queue.getJobCounts(...jobStates))
+          return jobStates.map((state) => ({ channel, state, value: counts[state] ?? 0 }))
+        }),
+      )
+      const answered = answers.filter((one) => one.status === 'fulfilled')
+      if (answered.length === 0) throw (answers[0] as PromiseRejectedResult).reason
+      return answered.flatMap(({ value }) => value)
     },
 
     async close(): Promise<void> {

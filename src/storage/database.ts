@@ -24,7 +24,8 @@ export interface Database {
   nowMs(): number
   /**
    * Runs `work` on a connection outside the pool, for statements that may take longer than a caller waits. The
-   * connection is closed when the work ends, or at once when `signal` aborts, which fails a running statement.
+   * connection is closed when the work ends, or at once when `signal` aborts or the database closes. That fails a running
+   * statement.
    */
   onOwnConnection<Result>(
     options: { statementTimeoutMs: number; signal?: AbortSignal | undefined },
@@ -77,6 +78,7 @@ export function openDatabase(
     onConnect,
   })
   pool.on('error', options.onError)
+  const closing = new AbortController()
 
   const statementNameGenerator = createNames() as NameOf
   let typed: { schema: string; prisma: PrismaClient } | undefined
@@ -117,16 +119,20 @@ export function openDatabase(
         await client.connect()
         // Not before: pg's `connect` never settles if `end` is called meanwhile.
         signal?.throwIfAborted()
+        closing.signal.throwIfAborted()
         signal?.addEventListener('abort', end)
+        closing.signal.addEventListener('abort', end)
         await openSession(client, statementTimeoutMs)
         await enterSchema(client, wantedSchema)
         return await work(client)
       } finally {
         signal?.removeEventListener('abort', end)
+        closing.signal.removeEventListener('abort', end)
         end()
       }
     },
     async close() {
+      closing.abort()
       await typed?.prisma.$disconnect()
       await pool.end()
     },

@@ -16,12 +16,13 @@ export async function enterSchema(
   client: pg.ClientBase,
   wanted: string | undefined,
 ): Promise<string> {
-  const found = await findSchema(client, wanted)
-  if (found === undefined) {
-    throw Object.assign(new Error('the tables do not exist'), { code: 'NO_TABLES' })
-  }
-  await client.query(enterSql, [found])
-  return found
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT name, ${pathSql('name')} FROM (${findSql}) AS found`,
+    [wanted ?? null],
+  )
+  const [found] = rows
+  if (!found) throw Object.assign(new Error('the tables do not exist'), { code: 'NO_TABLES' })
+  return found.name
 }
 
 /**
@@ -32,8 +33,8 @@ export async function prepareSchema(
   client: pg.ClientBase,
   wanted: string | undefined,
 ): Promise<void> {
-  const found = await findSchema(client, wanted)
-  const { rows } = await client.query(targetSql, [found ?? wanted ?? null])
+  const { rows: found } = await client.query<{ name: string }>(findSql, [wanted ?? null])
+  const { rows } = await client.query(targetSql, [found[0]?.name ?? wanted ?? null])
   const { target, path, schemas, exists, quoted } = rows[0]
   if (target === null) {
     if (schemas === '') throw new Error(`no schema of the search_path exists: ${path}`)
@@ -41,15 +42,7 @@ export async function prepareSchema(
   }
   // `IF NOT EXISTS` would need the right to create schemas also for a schema that exists.
   if (!exists) await client.query(`CREATE SCHEMA ${quoted}`)
-  await client.query(enterSql, [target])
-}
-
-async function findSchema(
-  client: pg.ClientBase,
-  wanted: string | undefined,
-): Promise<string | undefined> {
-  const { rows } = await client.query<{ name: string }>(findSql, [wanted ?? null])
-  return rows[0]?.name
+  await client.query(`SELECT ${pathSql('$1')}`, [target])
 }
 
 /** Another product can have a table `notice`, or Prisma's table of migrations. */
@@ -68,5 +61,5 @@ const targetSql = `
     WHERE has_schema_privilege(name, 'CREATE') ORDER BY place LIMIT 1)::text) AS target`
 
 /** The rest of the path stays: functions of extensions can be there. */
-const enterSql = `
-  SELECT set_config('search_path', quote_ident($1) || ', ' || current_setting('search_path'), false)`
+const pathSql = (schema: string) =>
+  `set_config('search_path', quote_ident(${schema}) || ', ' || current_setting('search_path'), false)`

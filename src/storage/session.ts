@@ -35,12 +35,10 @@ export async function openSession(
   client: pg.ClientBase,
   statementTimeoutMs: number,
 ): Promise<number> {
-  const { rows } = await client.query<{ nowMs: string; limitMs: string }>(sessionSql)
+  const { rows } = await client.query<{ nowMs: string }>(openSql, [statementTimeoutMs])
   const [session] = rows
-  // Nothing is set before: a pooler would keep it for its other clients.
-  if (Number(session?.limitMs) !== statementTimeoutMs) throw pooled()
-  await client.query(setSql)
-  return Number(session?.nowMs)
+  if (!session) throw pooled()
+  return Number(session.nowMs)
 }
 
 /** Throws if a connection of the pool has lost its settings. */
@@ -52,16 +50,16 @@ export async function proveSession(pool: pg.Pool): Promise<void> {
 const pooled = () =>
   Object.assign(new Error('a pooler dropped the settings of the session'), { code: 'POOLER' })
 
-/** Texts, because `extra_float_digits` is not set yet. */
-const sessionSql = `
+/**
+ * Sets nothing without the time limit: a pooler would keep it for its other clients. The time is a text, because
+ * `extra_float_digits` is not set yet. PostgreSQL 17 has another time limit.
+ */
+const openSql = `
   SELECT (extract(epoch FROM now()) * 1000)::text AS "nowMs",
-    (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::text AS "limitMs"`
-
-/** PostgreSQL 17 has another time limit. */
-const setSql = `
-  SELECT ${Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`)},
+    ${Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`)},
     CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL
-      THEN set_config('transaction_timeout', '0', false) END`
+      THEN set_config('transaction_timeout', '0', false) END
+  WHERE extract(epoch FROM current_setting('statement_timeout')::interval) * 1000 = $1::numeric`
 
 const lostSql = `
   SELECT key FROM jsonb_each_text($1) WHERE value IS DISTINCT FROM current_setting(key)`

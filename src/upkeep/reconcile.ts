@@ -7,9 +7,11 @@
  * that still waits in a shared job gets a second job. The later of the two finds the notice ended. A delayed job runs now:
  * the queue uses the clocks of processes for delays, and one of them may be slow. Early receipts are tried again here too.
  */
+import { channels } from '../base/channel.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
+import type { OverdueNotice } from '../notice/overdue.ts'
 import type { Producer } from '../notice/producer.ts'
 import type { NoticeStore } from '../notice/store.ts'
 
@@ -38,8 +40,8 @@ export function startReconciler(deps: ReconcilerDeps): Repetition {
 
   async function reconcile(): Promise<number> {
     // Each step fails alone: an error with receipts must not stop messages.
-    await requeue().catch((error) => log.backgroundFailed('reconcile', error))
-    await sweepReceipts().catch((error) => log.backgroundFailed('early receipts', error))
+    await requeue().catch((error) => log.backgroundFailed('requeue', error))
+    await sweepReceipts().catch((error) => log.backgroundFailed('early_receipts', error))
     return everyMs
   }
 
@@ -56,12 +58,23 @@ export function startReconciler(deps: ReconcilerDeps): Repetition {
         wasAway = true
         throw error
       })
-      if (overdue.length === 0) continue
+      await Promise.all(
+        channels.map((channel) => queueAgain(overdue.filter((one) => one.channel === channel))),
+      )
+    }
+    wasAway = false
+  }
+
+  /** The queue of a channel can be away alone. Its notices are overdue again soon. */
+  async function queueAgain(overdue: readonly OverdueNotice[]): Promise<void> {
+    if (overdue.length === 0) return
+    try {
       await Promise.all(overdue.map((notice) => producer.add({ ...notice, isOverdue: true })))
       metrics.reconciled.inc(overdue.length)
       log.reconciled(overdue.length)
+    } catch (error) {
+      log.backgroundFailed('requeue', error, overdue[0]?.channel)
     }
-    wasAway = false
   }
 
   return repeat(reconcile, Math.min(everyMs, 1_000))

@@ -71,17 +71,17 @@ async function retainOn(
     nowMs,
   }
 
-  await alone('checks left over', () => partitions.dropLeftOverChecks(spans))
-  for (const span of spans) await alone(`partition ${span.name}`, () => partitions.make(span))
-  await alone('old partitions', async () => {
+  await alone('partitions', 'checks left over', () => partitions.dropLeftOverChecks(spans))
+  for (const span of spans) await alone('partitions', span.name, () => partitions.make(span))
+  await alone('old_rows', 'partitions', async () => {
     for (const name of await partitions.endedBefore(nowMs - policy.rowsMs)) {
-      await alone(`drop of ${name}`, () => partitions.drop(name))
+      await alone('old_rows', name, () => partitions.drop(name))
     }
   })
-  await alone('old rows', () => deleteOldRows(pass, policy.rowsMs))
-  await alone('operations', () => deleteOldOperations(pass, policy.rowsMs))
-  await alone('recipients', () => eraseRecipients(pass, policy.recipientMs))
-  await alone('idempotency keys', async () => {
+  await alone('old_rows', 'notices', () => deleteOldRows(pass, policy.rowsMs))
+  await alone('old_rows', 'operations', () => deleteOldOperations(pass, policy.rowsMs))
+  await alone('erasure', 'recipients', () => eraseRecipients(pass, policy.recipientMs))
+  await alone('old_rows', 'idempotency keys', async () => {
     while (!isStopped() && (await gently(removeOldKeys)) > 0);
   })
 
@@ -92,12 +92,16 @@ async function retainOn(
     return result
   }
 
-  async function alone(what: string, step: () => Promise<void>): Promise<void> {
+  async function alone(
+    task: 'partitions' | 'old_rows' | 'erasure',
+    part: string,
+    step: () => Promise<void>,
+  ): Promise<void> {
     if (isStopped()) return
     try {
       await step()
     } catch (error) {
-      if (!isStopped()) log.backgroundFailed(`retention, ${what}`, error)
+      if (!isStopped()) log.backgroundFailed(task, error, part)
     }
   }
 }

@@ -82,7 +82,7 @@ test('a terminal that takes nothing any more → the process goes on and ends wi
   await eventually(() => expect(readFileSync(ended, 'utf8')).toMatch(/^0 [1-9]/))
 })
 
-test('floods: of refusals, and of requests without a valid key, ten lines a second each; of all else every line', async () => {
+test('floods: of refusals, of 503s, and of requests without a valid key, ten lines a second each; of all else every line; no stack for an outage', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const request = { requestId: 'id', method: 'POST', route: '/v1/captchas', durationMs: 1 }
   const text = await linesOf((log) => {
@@ -92,6 +92,7 @@ test('floods: of refusals, and of requests without a valid key, ten lines a seco
         log.requestFinished({ ...request, app: 'web', status: 400 })
         log.requestFinished({ ...request, app: 'web', status: 429 })
         log.requestFinished({ ...request, app: 'web', status: 503, reason: 'load' })
+        log.requestFinished({ ...request, app: 'shop', status: 503 })
         log.requestFinished({ ...request, status: 200 })
         log.requestFinished({ ...request, status: 204, provider: 'twilio' })
         log.requestFinished({ ...request, status: 403, provider: 'twilio' })
@@ -112,10 +113,13 @@ test('floods: of refusals, and of requests without a valid key, ten lines a seco
       .filter((facts) => facts.app === app && statuses.includes(facts.status)).length
   expect(count('web', 429, 503)).toBe(20)
   expect(count(undefined, 200, 400, 401, 403, 503)).toBe(20)
+  expect(count('shop', 503)).toBe(20)
   for (const status of [202, 400]) expect(count('web', status)).toBe(60)
   for (const status of [204, 500]) expect(count(undefined, status)).toBe(60)
   const failed = (message: string) => lines.filter((line) => line.includes(message)).length
   expect([failed('redis is out of reach'), failed('a fault')]).toEqual([20, 60])
+  const stacks = lines.filter((line) => /\n\s+at /.test(JSON.parse(line).stack ?? ''))
+  expect(stacks.every((line) => line.includes('a fault'))).toBe(true)
 })
 
 test('a line names its process, and has the facts and the error that it is about', async () => {

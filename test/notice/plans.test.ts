@@ -51,12 +51,20 @@ test('each is planned once for a connection, without its values', async () => {
     `SELECT name, custom_plans AS "custom" FROM pg_prepared_statements WHERE name LIKE 'notice-%' ORDER BY 1`,
   )
   expect(rows).toEqual(
-    ['claim', 'create', 'oldest', 'open', 'overdue', 'record', 'scheduled', 'take-back'].map(
-      (name) => ({
-        name: `notice-${name}`,
-        custom: '0',
-      }),
-    ),
+    [
+      'claim',
+      'create',
+      'low-end',
+      'oldest',
+      'open',
+      'overdue',
+      'record',
+      'scheduled',
+      'take-back',
+    ].map((name) => ({
+      name: `notice-${name}`,
+      custom: '0',
+    })),
   )
 })
 
@@ -74,17 +82,18 @@ test.each([
     expect(plan).not.toMatch(/Seq Scan on notice/)
   },
 )
-test.each(['notice-oldest', 'notice-scheduled'])(
-  '%s reads a limited number of open notices, each of its kind',
-  async (name) => {
-    const plan = await planOf(name)
-    expect(plan).toMatch(/Limit/)
-    expect(plan).toMatch(/Index Cond: \(+kind = '(captcha|notice)'/)
-    expect(plan).not.toMatch(/Seq Scan on notice/)
-  },
-)
+test.each([
+  ['notice-low-end', [`'{"captcha":"-infinity","notice":"-infinity"}'`, '0']],
+  ['notice-oldest', [`'-infinity'`, `'-infinity'`]],
+  ['notice-scheduled', []],
+])('%s reads a limited number of open notices, each of its kind', async (name, values) => {
+  const plan = await planOf(name, ...values)
+  expect(plan).toMatch(/Limit/)
+  expect(plan).toMatch(/Index Cond: \(+kind = '(captcha|notice)'/)
+  expect(plan).not.toMatch(/Seq Scan on notice/)
+})
 test('the search for overdue notices reads no whole partition', async () => {
-  const plan = await planOf('notice-overdue', `'captcha'`, '10', '1000', '1000')
+  const plan = await planOf('notice-overdue', `'captcha'`, '10', '1000', '1000', `'-infinity'`)
   expect(plan).toMatch(/Index Scan using notice_default_kind_due_at_idx/)
   expect(plan).not.toMatch(/Seq Scan on notice|Join/)
   // By a condition on the id, and not all of them.

@@ -128,3 +128,17 @@ test('Redis frozen: add is Unavailable within its deadline, and works again afte
   server.thaw()
   await eventually(() => own.add(captcha()))
 })
+
+test('depths: the queue of one channel gives no answer → the depths of the other channel; an error if none answers', async () => {
+  const { client, connect, prefix } = await testRedis()
+  const own = createProducer(await connect('producer'), prefix)
+  releaseLater(() => own.close())
+  const damage = (channel: 'sms' | 'email') =>
+    client.set(`${queuePrefix(prefix, channel)}:${queueName(channel)}:wait`, 'not a list')
+  const read = async () => [...new Set((await own.depths()).map(({ channel }) => channel))]
+  expect(await read()).toEqual(['sms', 'email'])
+  await damage('email')
+  expect(await read()).toEqual(['sms'])
+  await damage('sms')
+  await expect(read()).rejects.toThrow('WRONGTYPE')
+})

@@ -64,30 +64,45 @@ async function standingStill(sweepReceipts = async () => {}) {
 }
 
 /** A reconciler over the table of a database, with some calls of its store replaced. */
-function startOver(url: string, replaced: Partial<NoticeStore> = {}) {
+function startOver(
+  url: string,
+  replaced: Partial<NoticeStore> = {},
+  onBackgroundFailed: (task: string) => void = () => {},
+) {
   const database = openDatabase(url, { maxConnections: 2, onError: () => {} })
   releaseLater(() => database.close())
   const store = createNoticeStore(database, { claimMs: 10_000 })
   const queued: string[] = []
   const reconciler = startReconciler({
     store: { ...store, ...replaced },
-    producer: { add: async ({ id }: SendJob) => void queued.push(id) } as never,
+    producer: {
+      add: async ({ id, channel }: SendJob) => {
+        if (channel === 'email') throw new Error('the shard is away')
+        queued.push(id)
+      },
+    } as never,
     sweepReceipts: async () => {},
     metrics: createMetrics({ process: 'worker' }),
-    log,
+    log: createLog({ level: 'silent', process: 'test', onBackgroundFailed }),
     everyMs,
   })
   releaseLater(() => reconciler.stop())
   return { queued }
 }
 
-async function insertOverdue(pool: Pool, count: number, kind = 'notice', seconds = 60) {
+async function insertOverdue(
+  pool: Pool,
+  count: number,
+  kind = 'notice',
+  seconds = 60,
+  channel = 'sms',
+) {
   const ids = Array.from({ length: count }, () => newId())
   await pool.query(
     `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, due_at, created_at, expires_at)
-     SELECT id, 'default', $2, 'sms', '', 'welcome', 'en', now() - $3 * interval '1 s', now(), now() + interval '1 day'
+     SELECT id, 'default', $2, $4, '', 'welcome', 'en', now() - $3 * interval '1 s', now(), now() + interval '1 day'
      FROM unnest($1::uuid[]) AS id`,
-    [ids, kind, seconds],
+    [ids, kind, seconds, channel],
   )
   return ids as [string, ...string[]]
 }
@@ -121,6 +136,17 @@ test('the age of the oldest notice cannot be read: notices are put back on the q
   })
   const [id] = await insertOverdue(pool, 1)
   await eventually(() => queued.includes(id))
+})
+
+test('the queue of one channel is away: notices of the other channel and kind are queued again, and the failure is counted', async () => {
+  const { url, pool } = await testDatabase()
+  const failures: unknown[] = []
+  const { queued } = startOver(url, {}, (failed) => failures.push(failed))
+  const [code] = await insertOverdue(pool, 1, 'captcha')
+  await insertOverdue(pool, 1, 'captcha', 60, 'email')
+  const [bulk] = await insertOverdue(pool, 1)
+  await eventually(() => queued.includes(bulk) && queued.includes(code))
+  expect(failures).toContain('requeue')
 })
 
 test('more bulk is overdue than a pass takes: a code is queued first, although the bulk has waited longer', async () => {

@@ -26,7 +26,7 @@ async function table() {
     return database
   }
   const database = open()
-  const failures: { task: string; error: unknown }[] = []
+  const failures: { task: string; error: unknown; part: string | undefined }[] = []
   /** Runs one pass at PostgreSQL's time `at`. */
   async function run(at = nowMs, more: { policy?: RetentionPolicy; workers?: number } = {}) {
     // With microseconds, like PostgreSQL's times.
@@ -39,7 +39,7 @@ async function table() {
       database: by,
       policy: itsPolicy,
       removeOldKeys: () => removeOldKeys(database),
-      log: { backgroundFailed: (task, error) => void failures.push({ task, error }) },
+      log: { backgroundFailed: (task, error, part) => void failures.push({ task, error, part }) },
     })
   }
 
@@ -402,7 +402,7 @@ describe('a step that fails', () => {
     const old = await insert(nowMs - policy.recipientMs - 1)
     await run()
     expect(failures).toEqual([
-      { task: 'retention, partition notice_2026_11_23', error: expect.any(Error) },
+      { task: 'partitions', part: 'notice_2026_11_23', error: expect.any(Error) },
     ])
     expect(await partitions()).toHaveLength(ahead.length)
     expect(await recipientOf(gone)).toBeUndefined()
@@ -429,9 +429,7 @@ describe('a step that fails', () => {
       reader.release(true)
     }
     await sends
-    expect(failures.map(({ task }) => task)).toEqual(
-      ahead.map((name) => `retention, partition ${name}`),
-    )
+    expect(failures.map(({ part }) => part)).toEqual(ahead)
     expect(failures[0]?.error).toMatchObject({ code: '55P03' })
     expect(await recipientOf(old)).toBeNull()
     await run()
