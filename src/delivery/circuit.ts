@@ -19,6 +19,8 @@ const failuresToOpen = 5
 /** A call counts as slow only above this. */
 const leastSlowMs = 1_500
 const probeEveryMs = 3_000
+/** A probe without an answer for this time has failed, so the next one may begin. Its answer may still come. */
+const probeLastsMs = 5_000
 
 /** Permission for one call. Ends with `end` after the call, or with `giveUp` if there was none. */
 export interface Passage {
@@ -102,17 +104,27 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
 
   function createProbe(): Passage {
     let startMs = 0
+    let stopCountdown = () => {}
+    let isLatest = true
     isProbing = true
+    /** Lets the next probe begin after a pause. */
+    function endProbe(): void {
+      stopCountdown()
+      if (!isLatest) return
+      isLatest = false
+      isProbing = false
+      if (probeAtMs !== undefined) probeAtMs = performance.now() + probeEveryMs
+    }
     return {
       isProbe: true,
       begin() {
         startMs = performance.now()
+        stopCountdown = startCountdown(probeLastsMs, endProbe)
       },
       alive: lives,
       end(result) {
-        isProbing = false
         if (!isFailure(result)) succeeded(performance.now() - startMs)
-        if (probeAtMs !== undefined) probeAtMs = performance.now() + probeEveryMs
+        endProbe()
       },
       giveUp() {
         isProbing = false

@@ -22,12 +22,23 @@ interface Sections {
   delivery: { tries: number; unknownRetries: number; timeout: number }
 }
 
+/**
+ * Time for the answer to a message that was handed over, in addition to the time limit of a call. Some mail servers scan a
+ * mail for many seconds before they accept it. The call keeps its slot meanwhile, so this time is not longer.
+ */
+export const answerMsFor = (timeoutMs: number) => 6 * timeoutMs
+
 type GuardedProviders = ReadonlyMap<string, WatchedProvider>
 
 interface DeliveryDeps
-  extends Omit<DeliverDeps, 'providersFor' | 'resolveUnknown' | 'retry' | 'timeoutMs'> {
+  extends Omit<
+    DeliverDeps,
+    'providersFor' | 'resolveUnknown' | 'retry' | 'timeoutMs' | 'answerMs'
+  > {
   file: Sections
   providers: readonly Provider[]
+  /** The kinds of Postern. */
+  ownKinds: ReadonlySet<string>
   /** The limiter for limits of providers. It gets its policies here. */
   limiter: Limiter
   /** Calls `take` after each reload. `pace` and `quotas` of the providers can change. */
@@ -54,6 +65,7 @@ export function startDelivery(deps: DeliveryDeps): DeliveryWorker[] {
     resolveUnknown: createResolveUnknown({ findReceipt, timeoutMs }),
     retry: retryPolicies(file.delivery),
     timeoutMs,
+    answerMs: answerMsFor(timeoutMs),
   })
   const notes = startWorkerNotes({
     redis,
@@ -85,6 +97,8 @@ function guardProviders(deps: DeliveryDeps): GuardedProviders {
     metrics.circuitOpen.set({ provider: name }, 0)
     const one = createGuardedProvider(provider, {
       acquireSendPermit,
+      answerMs: answerMsFor(file.delivery.timeout),
+      isOwnKind: deps.ownKinds.has(provider.kind),
       onCircuit(isOpen) {
         metrics.circuitOpen.set({ provider: name }, isOpen ? 1 : 0)
         log.circuitChanged(name, isOpen)

@@ -6,19 +6,18 @@
  * - Messages wait for a busy provider before they are claimed (slots.ts). The next messages of a fast provider are
  *   claimed during earlier calls. Otherwise its connections would wait for PostgreSQL.
  * - The limits of the provider are kept (provider-limits.ts).
- * - Every call ends at most a second after its time limit, with a result of the closed set.
+ * - Every call ends soon after its time limit, with a result of the closed set (timed-calls.ts). A late answer counts.
  *
  * Messages that wait for a provider to return get places in a line. They come back one after the other, soon after
  * calls are allowed again. So few try at a time, even if thousands wait.
  */
-import { orLate, startCountdown } from '../base/deadline.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
 import { createCircuit } from './circuit.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
-import { faultWithoutQuotes, type Quotable, readResult } from './read-result.ts'
 import { captchaPauses, meanings, noticePauses } from './retry.ts'
 import { createReturnTimes } from './return-times.ts'
 import { createSlots, type Slot } from './slots.ts'
+import { createTimedCalls } from './timed-calls.ts'
 import type { ProviderState } from './worker-notes.ts'
 
 /** The provider was not called. */
@@ -33,7 +32,10 @@ export interface Turn {
   kind: 'turn'
   /** Waits a short time for a slot. Deferred: the provider must not be called after all. */
   takeSlot(): Promise<Deferred | undefined>
-  /** Calls the provider once. The result comes at most a second after the time limit, or after the end of the message. */
+  /**
+   * Calls the provider once. The provider has `timeoutMs` to hand the message over, and `answerMs` for its answer. The
+   * result comes at most a second after both, or after the end of the message.
+   */
   call(timeoutMs: number, leftMs: number): Promise<SendResult>
   end(): Promise<void>
 }
@@ -51,9 +53,6 @@ export interface Wish {
 export type WatchedProvider = ReturnType<typeof createGuardedProvider>
 
 export type GuardedProvider = Omit<WatchedProvider, 'close'>
-
-/** Extra time for a provider that overruns its time limit. After it, the call counts as unknown. */
-const overrunMs = 1_000
 
 /**
  * Length of the line before one provider. It is long enough that no slot stays empty while messages wait, although each
@@ -74,12 +73,17 @@ export function createGuardedProvider(
   provider: Provider,
   deps: {
     acquireSendPermit: AcquireSendPermit
+    /** Time for a late answer. A second try beside a message that was handed over could double it. */
+    answerMs?: number
+    /** See timed-calls.ts. */
+    isOwnKind?: boolean
     onCircuit: (isOpen: boolean) => void
     /** Called when the provider broke its contract: it threw, or returned an invalid result. */
     onFault: (noticeId: string, error: unknown) => void
   },
 ) {
-  const { acquireSendPermit, onFault } = deps
+  const { acquireSendPermit, answerMs = 0 } = deps
+  const { timedCall, stop: stopCalls } = createTimedCalls(provider, deps)
   const callSlots = createSlots(() => provider.slots)
   const claimSlots = createSlots(() => provider.slots + ahead(), maxWaiting)
   const circuit = createCircuit(provider.slots, (isOpen) => {
@@ -159,8 +163,9 @@ export function createGuardedProvider(
       },
       async call(timeoutMs, leftMs) {
         passage.begin()
-        const limitMs = Math.ceil(Math.min(timeoutMs, leftMs))
-        result = await withinTime(limitMs, message, (signal) =>
+        const limitMs = Math.ceil(Math.min(timeoutMs + answerMs, leftMs))
+        const stoppedLimitMs = Math.min(timeoutMs, limitMs)
+        result = await timedCall({ limitMs, stoppedLimitMs }, message, (signal) =>
           provider.send(message, signal, passage.alive),
         )
         passage.end(result)
@@ -187,36 +192,13 @@ export function createGuardedProvider(
     const slot = await callSlots.take(wanted)
     if (!slot.granted) return { kind: 'unknown', detail: 'the provider is busy' }
     try {
-      return await withinTime(
-        timeoutMs,
+      return await timedCall(
+        { limitMs: timeoutMs },
         sent,
         (signal) => provider.query?.(sent, signal) as Promise<SendResult>,
       )
     } finally {
       slot.leave()
-    }
-  }
-
-  async function withinTime(
-    timeoutMs: number,
-    message: Quotable & { noticeId: string },
-    call: (signal: AbortSignal) => Promise<SendResult>,
-  ): Promise<SendResult> {
-    const controller = new AbortController()
-    const stopCountdown = startCountdown(timeoutMs, () => controller.abort())
-    try {
-      const answer = await orLate<unknown>(call(controller.signal), timeoutMs + overrunMs, () => ({
-        kind: 'unknown',
-        detail: 'the provider did not end in time',
-      }))
-      const result = readResult(answer, message)
-      if (!result) throw new TypeError(`provider ${provider.name} returned an invalid result`)
-      return result
-    } catch (error) {
-      onFault(message.noticeId, faultWithoutQuotes(error, message))
-      return { kind: 'unknown', detail: 'the code of the provider failed' }
-    } finally {
-      stopCountdown()
     }
   }
 
@@ -233,10 +215,11 @@ export function createGuardedProvider(
       if (pausedUntilMs > performance.now()) return 'paused'
       return circuit.isOpen() ? 'circuit' : 'ready'
     },
-    /** Defers all waiting messages. Calls under way go on. */
+    /** Defers all waiting messages. Calls under way go on, but a late answer is no longer waited for. */
     stopWaiting(): void {
       claimSlots.close()
       callSlots.close()
+      stopCalls()
     },
     close: () => provider.close(),
   }

@@ -5,12 +5,13 @@
  * claim, only the later one writes.
  */
 import { randomUUID } from 'node:crypto'
+import { startCountdown } from '../base/deadline.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { noteInSpan, traced } from '../base/traces.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
-import type { Claim, ClaimAsked, OpenNotice } from '../notice/claim.ts'
+import { type Claim, type ClaimAsked, claimMsFor, type OpenNotice } from '../notice/claim.ts'
 import type { Producer } from '../notice/producer.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { SendResult } from '../providers/provider.ts'
@@ -39,7 +40,7 @@ export const done: Verdict = { done: true }
 export type Round = ReturnType<ReturnType<typeof createRounds>>
 
 export function createRounds(deps: {
-  store: Pick<NoticeStore, 'claim' | 'takeBack' | 'record'>
+  store: Pick<NoticeStore, 'claim' | 'extend' | 'takeBack' | 'record'>
   /** Puts a notice back on the queue whose claim was taken back. */
   producer?: Pick<Producer, 'add'>
   /** Makes a captcha's code the current one, unless it was replaced, used or lost (`settle` of captcha/code-store.ts). */
@@ -47,12 +48,14 @@ export function createRounds(deps: {
   /** True if the policy file refuses this recipient, perhaps only since the notice was accepted. */
   isRefused: (notice: Pick<OpenNotice, 'channel' | 'recipient'>) => boolean
   retry: Record<'captcha' | 'notice', RetryPolicy>
-  /** Time limit of one provider call. */
+  /** Time limit of one provider call, until the message is handed over. */
   timeoutMs: number
+  /** Further time for the answer. */
+  answerMs?: number
   metrics: Metrics
   log: Log
 }) {
-  const { store, settleCode, isRefused, timeoutMs } = deps
+  const { store, settleCode, isRefused, timeoutMs, answerMs = 0 } = deps
   const recordOutcome = createRecordOutcome(deps)
   const unanswered = createUntilAnswered({ maxAgeMs: takeBackForMs, maxEntries: maxUnanswered })
 
@@ -72,6 +75,19 @@ export function createRounds(deps: {
         })
       }
       throw error
+    }
+  }
+
+  /** Extends the claim of a call whose answer is late, so that no other try begins beside it. */
+  function keepClaim(claimed: Pick<OpenNotice, 'id' | 'claims'>): () => void {
+    const key = `extend ${claimed.id}`
+    const ms = answerMs + claimMsFor(timeoutMs)
+    const stop = startCountdown(timeoutMs, () => {
+      if (answerMs > 0) unanswered.add(key, () => store.extend({ ...claimed, ms }))
+    })
+    return () => {
+      stop()
+      unanswered.remove(key)
     }
   }
 
@@ -160,8 +176,9 @@ export function createRounds(deps: {
           const stopped = leftMs() <= 0 ? outOfTime() : whyNot
           if (stopped) return { stopped }
           const startedAt = new Date()
+          const stopKeeping = keepClaim({ id: notice.id, claims })
           const result = await traced(callSpan(provider.name), async () => {
-            const answer = await turn.call(timeoutMs, leftMs())
+            const answer = await turn.call(timeoutMs, leftMs()).finally(stopKeeping)
             const error = answer.kind === 'accepted' ? undefined : answer.kind
             noteInSpan({ 'postern.outcome': answer.kind }, error)
             return answer

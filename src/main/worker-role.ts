@@ -1,9 +1,9 @@
 /** The worker role: delivery, and all background tasks. */
 import { ownerOf } from '../captcha/code-store.ts'
-import { startDelivery } from '../delivery/delivery.ts'
+import { answerMsFor, startDelivery } from '../delivery/delivery.ts'
 import type { DeliveryWorker } from '../delivery/worker.ts'
 import { removeOldKeys } from '../notice/idempotency.ts'
-import { createProvider } from '../providers/kinds.ts'
+import { createProvider, ownKinds } from '../providers/kinds.ts'
 import type { SandboxDeps } from '../providers/sandbox/index.ts'
 import { mailboxOf } from '../recipient/normalise-recipient.ts'
 import { startUpkeep } from '../upkeep/upkeep.ts'
@@ -20,6 +20,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   }
   const deps: SandboxDeps = {
     timeoutMs: file.delivery.timeout,
+    answerMs: answerMsFor(file.delivery.timeout),
     concurrency: file.delivery.concurrency,
     clock: Date.now,
     onReceipt: (from, receipt) => receipts.take(from, [receipt]),
@@ -38,6 +39,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     ...{ file, templates, limiter, redis, keyPrefix, store: notices, metrics, log, closers },
     producer,
     providers: [...providers].map(([name, setUp]) => createProvider(name, setUp, deps)),
+    ownKinds: new Set(ownKinds.map(({ kind }) => kind)),
     onReload: limits.onReload,
     findReceipt: receipts.find,
     openQueueConnection: () => openRedis('worker'),

@@ -115,6 +115,20 @@ export function createClaim(database: Database, claimMs: number) {
   })
 }
 
+/** Makes a claim last `ms` from now, for a call whose answer is late. Does nothing if the claim has ended. */
+export function createExtend(database: Database) {
+  return createBatcher<{ id: string; claims: number; ms: number }, void>({
+    maxItems: 100,
+    maxConcurrent: 1,
+    ...workerSpacing,
+    run: async (kept) =>
+      void (await database.query('notice-extend', extendSql, [
+        ...columns(kept, ['id', 'claims', 'ms']),
+        ...rangeOf(kept.map(({ id }) => id)),
+      ])),
+  })
+}
+
 /**
  * Ends a claim whose answer was lost. The notice is pending again as it was, and a claim that is still under way finds it
  * changed. True if the claim was there. A second call changes nothing.
@@ -177,6 +191,11 @@ const claimSql = `
   WHERE n.id = seen.id AND n.claims = seen.claims AND ${amongIds(5)} AND n.state = 'pending'
     AND (n.send_at IS NULL OR n.send_at <= now())
   RETURNING n.id, n.claims, ${remainingMs}`
+
+const extendSql = `
+  UPDATE notice n SET due_at = now() + kept.ms * interval '1 millisecond'
+  FROM unnest($1::uuid[], $2::int[], $3::float8[]) AS kept (id, claims, ms)
+  WHERE n.id = kept.id AND n.claims = kept.claims AND ${amongIds(4)} AND n.state = 'sending'`
 
 // The number of claims grows in both cases. Otherwise the lost statement could still claim the notice afterwards.
 const takeBackSql = `

@@ -6,7 +6,7 @@
  */
 import type { Database } from '../storage/database.ts'
 import { createBrowse } from './browse.ts'
-import { createClaim, createFindOpen, createTakeBack } from './claim.ts'
+import { createClaim, createExtend, createFindOpen, createTakeBack } from './claim.ts'
 import { createEndCode } from './code-end.ts'
 import { createFinder } from './find.ts'
 import { createHourCounts } from './hour-counts.ts'
@@ -30,6 +30,7 @@ export function createNoticeStore(
     insert: createInsert(database),
     findOpen: createFindOpen(database),
     claim: createClaim(database, options.claimMs),
+    extend: createExtend(database),
     takeBack: createTakeBack(database),
     record: createRecord(database, options.wantedEvents),
     endCode: createEndCode(database),

@@ -83,6 +83,7 @@ function worker(
     tries?: number
     metrics?: Metrics
     timeoutMs?: number
+    answerMs?: number
     settleCode?: Parameters<typeof createDeliver>[0]['settleCode']
     store?: NoticeStore
     producer?: NonNullable<Parameters<typeof createDeliver>[0]['producer']>
@@ -91,6 +92,7 @@ function worker(
   const {
     tries = 5,
     timeoutMs = 60_000,
+    answerMs = 0,
     metrics = createMetrics({ process: 'worker' }),
     settleCode = async () => 'current' as const,
   } = options
@@ -112,6 +114,7 @@ function worker(
       notice: { tries, unknownRetries: 1, ...noticePauses },
     },
     timeoutMs,
+    answerMs,
     metrics,
     log,
   })
@@ -1091,4 +1094,28 @@ describe('the answer to a claim is lost', () => {
       if (isCommitted) await eventually(() => expect(added).toEqual([id]))
     },
   )
+})
+
+test('an answer after the time limit: the claim is kept until then, no second try begins, and the answer counts', async () => {
+  let answer = (_: SendResult) => {}
+  const answered = new Promise<SendResult>((resolve) => {
+    answer = resolve
+  })
+  const slow = gateless('slow', [accepted])
+  slow.guarded.takeTurn = turns(() => answered)
+  const other = guardedOf('other', [accepted])
+  const deliver = worker([slow.guarded, other.guarded], { timeoutMs: 20, answerMs: 600_000 })
+  const id = await created()
+  const delivering = deliver(id)
+  await eventually(async () => (await rowOf(id)).due_at.getTime() > Date.now() + 300_000)
+  // The reconciler and another job find nothing to do.
+  expect(await store.takeOverdue('notice', 1_000, 0, 15_000)).not.toContainEqual(
+    expect.objectContaining({ id }),
+  )
+  expect(await worker([other.guarded])(id)).toEqual({ done: true })
+  expect(await rowOf(id)).toMatchObject({ state: 'sending', attempts: [] })
+  answer(accepted)
+  expect(await delivering).toEqual({ done: true })
+  expect(await outcomesOf(id)).toEqual(['slow accepted'])
+  expect(other.calls).toEqual([])
 })

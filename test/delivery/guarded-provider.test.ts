@@ -29,17 +29,27 @@ function messageTo(to: string): Message {
 type Begin = () => Promise<number | undefined>
 
 function open(
-  send: (message: Message) => Promise<SendResult>,
-  more: Partial<Provider> & { acquireSendPermit?: AcquireSendPermit } = {},
+  send: (message: Message, signal: AbortSignal) => Promise<SendResult>,
+  more: Partial<Provider> & {
+    acquireSendPermit?: AcquireSendPermit
+    answerMs?: number
+    isOwnKind?: boolean
+  } = {},
 ) {
-  const { acquireSendPermit = async () => ({ granted: true, release: async () => {} }), ...rest } =
-    more
+  const {
+    acquireSendPermit = async () => ({ granted: true, release: async () => {} }),
+    answerMs = 0,
+    isOwnKind = false,
+    ...rest
+  } = more
   const circuit: boolean[] = []
   const faults: unknown[] = []
   const guarded = createGuardedProvider(
     { name: 'a', kind: 'fake', channels: ['sms'], slots: 2, send, async close() {}, ...rest },
     {
       acquireSendPermit,
+      answerMs,
+      isOwnKind,
       onCircuit: (isOpen) => circuit.push(isOpen),
       onFault: (_, error) => faults.push(error),
     },
@@ -472,3 +482,59 @@ test('it asked for a pause: those it keeps waiting come back one after the other
     if (index > 0) expect(waitMs - (waits[index - 1] as number)).toBeGreaterThan(10)
   }
 })
+
+describe('an answer that comes after the time limit', () => {
+  /** A provider that answers late, or ends without an answer at its signal. */
+  const late = (answer: Promise<SendResult>) => (_: Message, signal: AbortSignal) => {
+    const ended = new Promise<SendResult>((resolve) => {
+      signal.addEventListener('abort', () => resolve({ kind: 'unknown', detail: 'no answer' }))
+    })
+    return Promise.race([answer, ended])
+  }
+  const begin = async () => 20
+
+  test('within the time for late answers: it counts', async () => {
+    let answer = (_: SendResult) => {}
+    const answered = new Promise<SendResult>((resolve) => {
+      answer = resolve
+    })
+    const { guarded, sendTo } = open(late(answered), { answerMs: 600_000 })
+    const sent = sendTo('one', { begin, leftMs: 700_000 })
+    // Longer than the limit, whose end the provider would notice.
+    await new Promise((resolve) => setTimeout(resolve, 80))
+    answer(accepted)
+    expect(await sent).toEqual(accepted)
+    expect(guarded.state()).toBe('ready')
+  })
+
+  test('the worker stops: its time limit ends the call', async () => {
+    const { guarded, sendTo } = open(late(new Promise(() => {})), { answerMs: 600_000 })
+    const sent = sendTo('one', { begin, leftMs: 700_000 })
+    await new Promise((resolve) => setTimeout(resolve, 40))
+    guarded.stopWaiting()
+    expect(await sent).toMatchObject({ kind: 'unknown' })
+  })
+
+  test('without such a time: the limit ends the call', async () => {
+    const { sendTo } = open(late(new Promise(() => {})))
+    expect(await sendTo('one', { begin })).toMatchObject({ kind: 'unknown' })
+  })
+})
+
+test.for([
+  ['a variable that is a word of the reason', 'twilio HTTP 500', { name: 'http' }],
+  ['a code of four digits in the number of an error', 'twilio 21610', { code: '2161' }],
+] as const)(
+  'a kind of Postern, %s: nothing is hidden, except in the reason of another kind',
+  async ([, detail, variables]) => {
+    const send = async (): Promise<SendResult> => ({ kind: 'rejected', detail })
+    const detailBy = async (isOwnKind: boolean) => {
+      const { guarded } = open(send, { isOwnKind })
+      const wish = { isUrgent: false, leftMs: 60_000, hasOther: false }
+      const turn = await guarded.takeTurn({ ...messageTo('+8613800138000'), variables }, wish)
+      return turn.kind === 'turn' ? turn.call(60_000, 60_000).finally(turn.end) : turn
+    }
+    expect(await detailBy(true)).toEqual({ kind: 'rejected', detail })
+    expect(await detailBy(false)).not.toEqual({ kind: 'rejected', detail })
+  },
+)
