@@ -12,7 +12,7 @@ const hashLength = 21
  *
  * For names only. Proofs (a code's digest, a signature) use HMAC. An empty key makes plain hashes.
  */
-export function createKeyedHash(key: string | Buffer): (text: string) => string {
+export function createKeyedHash(key: string | Uint8Array): (text: string) => string {
   const keyBlock = key.length > 0 ? createHash('sha256').update(key).digest('hex') : ''
   return (text) => hash('sha256', keyBlock + text, 'base64url').slice(0, hashLength)
 }

@@ -1,9 +1,9 @@
 /**
- * Types of scripts and of the connections that run them. They name no type of ioredis, because `postern-limiter` is also used
- * without it.
+ * Types of scripts and of the connections that run them. They name no type of ioredis or of Node, because `postern-limiter`
+ * is also used without those.
  */
 
-type Argument = string | number | Buffer
+type Argument = string | number | Uint8Array
 type Arguments = readonly Argument[]
 
 /**

@@ -1,8 +1,9 @@
 /**
- * Builds the package `postern-limiter`: a bundle for `import` and one for `require`, both with the Lua scripts. Its licence
- * has the text of zod's, because the bundles contain zod.
+ * Builds the package `postern-limiter`: a bundle with the Lua scripts for `require`, and a file for `import` that names its
+ * exports. With two bundles, an error of a limiter that was made by `require` would be no `LimiterUnavailable` for
+ * `import`. The licence has the text of zod's, because the bundle contains zod.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { build, type Plugin } from 'rolldown'
 import { scripts } from './scripts.ts'
 
@@ -20,16 +21,21 @@ const inlineScripts: Plugin = {
   },
 }
 
-for (const format of ['esm', 'cjs'] as const) {
-  await build({
-    input: 'index.ts',
-    platform: 'node',
-    external: ['croner'],
-    plugins: [inlineScripts],
-    logLevel: 'warn',
-    output: { dir: format, format, entryFileNames: 'index.js', minify: true },
-  })
-}
+await build({
+  input: 'index.ts',
+  platform: 'node',
+  external: ['croner'],
+  plugins: [inlineScripts],
+  logLevel: 'warn',
+  output: { dir: 'cjs', format: 'cjs', entryFileNames: 'index.js', minify: true },
+})
+
+mkdirSync('esm', { recursive: true })
+const names = Object.keys(await import('./index.ts')).sort()
+writeFileSync(
+  'esm/index.js',
+  `import limiter from '../cjs/index.js'\nexport const { ${names.join(', ')} } = limiter\n`,
+)
 
 const licences = ['LICENSE', 'node_modules/zod/LICENSE'].map((path) =>
   readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'),

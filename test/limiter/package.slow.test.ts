@@ -53,7 +53,7 @@ describe('postern-limiter, installed into an empty project', () => {
     expect(installed).toEqual(['croner', 'postern-limiter'])
     const [, told] = /An install is two packages and ([\d.]+) MB/.exec(readme) ?? []
     expect(((await sizeOf(folder)) / 1e6).toFixed(1)).toBe(told)
-    const bundle = await readFile(join(folder, 'postern-limiter/esm/index.js'), 'utf8')
+    const bundle = await readFile(join(folder, 'postern-limiter/cjs/index.js'), 'utf8')
     expect(bundle).not.toMatch(/[\u4e00-\u9fff]|prisma/i)
     expect(bundle).toContain('lockout')
     // The bundle contains zod, whose licence wants its notice.
@@ -70,7 +70,7 @@ describe('postern-limiter, installed into an empty project', () => {
     expect(analysis.types && 'problems' in analysis ? analysis.problems : undefined).toEqual([])
   })
 
-  test('its types hold without ioredis, which in process is not installed', async () => {
+  test('its types hold without ioredis, which in process is not installed, and without types of Node', async () => {
     await writeFile(
       join(project, 'alone.ts'),
       `import { createLimiter } from 'postern-limiter'
@@ -79,10 +79,34 @@ export const isAdmitted: boolean = limiter.tryAcquire('p', { to: 'x' }).admitted
 `,
     )
     const strict = ['--noEmit', '--strict', '--target', 'es2024', '--module', 'nodenext']
-    const types = ['--types', 'node', '--typeRoots', join(repository, 'node_modules/@types')]
     const tsc = join(repository, 'node_modules', '.bin', 'tsc')
-    const { stdout } = await run(tsc, [...strict, ...types, 'alone.ts'], { cwd: project })
+    const { stdout } = await run(tsc, [...strict, '--types', '', 'alone.ts'], { cwd: project })
     expect(stdout).toBe('')
+  })
+
+  test('made by require and used by import: its errors are those of import, and the middleware answers 503 and 400', async () => {
+    await writeFile(
+      join(project, 'both.mjs'),
+      `import { createRequire } from 'node:module'
+import { LimiterUnavailable, MissingField, rateLimit } from 'postern-limiter'
+const { createLimiter } = createRequire(import.meta.url)('postern-limiter')
+const policies = { p: [{ name: 'r', key: '{to}', sliding: '1 per 1s' }] }
+const away = { isCluster: false, callBuffer: () => Promise.reject(new Error('away')) }
+const limiter = createLimiter({ policies, redis: away, deadlineMs: 1_000 })
+const errors = [{ to: 'x' }, {}].map((fields) => limiter.acquire('p', fields).catch((error) => error))
+const [unavailable, missing] = await Promise.all(errors)
+const statusOf = async (fields) => {
+  const response = { statusCode: 200, setHeader() {}, end() {} }
+  await rateLimit(limiter, 'p', () => fields)({ headers: {} }, response, () => {})
+  return response.statusCode
+}
+const seen = [unavailable instanceof LimiterUnavailable, missing instanceof MissingField]
+console.log(JSON.stringify([...seen, await statusOf({ to: 'x' }), await statusOf({ to: undefined })]))
+process.exit()
+`,
+    )
+    const { stdout } = await run(process.execPath, ['both.mjs'], { cwd: project })
+    expect(JSON.parse(stdout)).toEqual([true, true, 503, 400])
   })
 })
 

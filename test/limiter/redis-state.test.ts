@@ -1,9 +1,12 @@
 /** Values in Redis: separate for each rule, independent of the order of rules, and by Redis' clock. */
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { describe, expect, test, vi } from 'vitest'
 import { createLimiter, type RawPolicies } from '../../src/limiter/index.ts'
 import { createKeys } from '../../src/limiter/redis/keys.ts'
 import { testRedis } from '../tools/redis.ts'
+import { releaseLater } from '../tools/release.ts'
 import { realLimiter } from './both-engines.ts'
 
 const u = { u: 'somebody' }
@@ -21,6 +24,30 @@ describe('what the limiter keeps in Redis', () => {
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
     expect(await limiter.acquire('q', u)).toMatchObject({ admitted: true })
     expect(await client.keys(`${prefix}{*`)).toHaveLength(600)
+  })
+
+  test('a user with the rights that the README names can use every function', async () => {
+    const { url, client } = await testRedis()
+    const readme = readFileSync(new URL('../../src/limiter/README.md', import.meta.url), 'utf8')
+    const [rights = ''] = /~postern:\*( \+\w+)+/.exec(readme) ?? []
+    const name = `limiter-${randomUUID()}`
+    await client.acl('SETUSER', name, 'on', '>secret', ...rights.split(' '), '+select')
+    releaseLater(() => client.acl('DELUSER', name))
+    const redis = new Redis(url, { username: name, password: 'secret' })
+    releaseLater(() => redis.disconnect())
+    const lockout = { limit: 1, window: '60s', lock: '60s' }
+    const limiter = createLimiter({
+      policies: { p: [sliding('r', '2 per 1h'), { name: 'l', key: '{u}', lockout }] },
+      redis,
+      deadlineMs: 5_000,
+    })
+    releaseLater(() => limiter.close())
+    for (let calls = 0; calls < 2; calls++) await limiter.acquire('p', u, { requestId: 'a' })
+    expect(await limiter.acquire('p', u)).toMatchObject({ newLock: { rule: 'l' } })
+    expect(await limiter.release('p', u, 'a')).toBe(true)
+    expect(await limiter.peek('p', u, 'r')).toMatchObject([{ used: 0 }])
+    await limiter.reset('p', u)
+    expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
   })
 
   test('a connection with auto-pipelining serves as well, also when Redis has lost the scripts', async () => {

@@ -5,14 +5,15 @@
  * Example: `postern:{3f}Zk0c81d…`. One of 4,096 hash tags spreads the subjects over a cluster, and checks with the same
  * tag share a call. The hashed text begins with the names of policy and rule, so the 108 bits also separate rules.
  */
-import { type KeyObject, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { canonical } from '../../base/canonical.ts'
 import { createKeyedHash } from '../../base/keyed-hash.ts'
 import { kindOf } from '../kinds.ts'
 import type { Part } from '../policy/compile.ts'
 import type { Check } from '../store.ts'
 
-export type SubjectKey = string | Buffer | KeyObject
+/** Text, bytes, or a `KeyObject` of `node:crypto`. No types of Node are needed. */
+export type SubjectKey = string | Uint8Array | { export(): Uint8Array }
 
 /** One script call for a check. In a cluster, it has only the parts whose values are in one slot. */
 export interface Slot {
@@ -35,7 +36,7 @@ const tagLength = 2
 const hashLength = 18
 
 export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster = false) {
-  const isBytes = typeof subjectKey === 'string' || Buffer.isBuffer(subjectKey)
+  const isBytes = typeof subjectKey === 'string' || subjectKey instanceof Uint8Array
   const hashOf = createKeyedHash(isBytes ? subjectKey : subjectKey.export())
   const tagStart = keyPrefix.length + 1
   const tagEnd = tagStart + tagLength
