@@ -30,8 +30,8 @@ export type PassVerdict =
 
 export type PassRefusal = (typeof passRefusals)[number]
 
-/** `invalid`: forged, or for another app. `used`: accepted before. `other_recipient`: for another recipient. */
-export const passRefusals = ['invalid', 'expired', 'used', 'other_recipient'] as const
+/** `invalid`: forged. `used`: accepted before. `other_app`, `other_recipient`: genuine, and for another one. */
+export const passRefusals = ['invalid', 'expired', 'used', 'other_app', 'other_recipient'] as const
 
 export type Passes = Awaited<ReturnType<typeof createPasses>>
 
@@ -72,7 +72,9 @@ export async function createPasses(deps: {
       )
       return { payload }
     } catch (error) {
-      return { reason: error instanceof errors.JWTExpired ? 'expired' : 'invalid' } as const
+      if (error instanceof errors.JWTExpired) return { reason: 'expired' } as const
+      const isOfOtherApp = error instanceof errors.JWTClaimValidationFailed && error.claim === 'aud'
+      return { reason: isOfOtherApp ? 'other_app' : 'invalid' } as const
     }
   }
 

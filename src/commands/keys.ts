@@ -63,11 +63,23 @@ function readArguments() {
     },
   })
   const [command = '', id = '', ...more] = positionals
-  const known = Object.hasOwn(optionsOf, command) ? optionsOf[command] : undefined
-  const foreign = Object.keys(values).find((name) => !known?.includes(name))
-  const wantsId = command === 'revoke' || command === 'rotate'
-  if (!known || foreign || more.length > 0 || (wantsId ? !isId(id) : id !== '')) stop(usage)
+  if (command === '') stop(usage)
+  const problem = problemOf(command, id, more, Object.keys(values))
+  if (problem) throw new Error(problem)
   return { command, id, ...values }
+}
+
+/** Why the arguments make no sense; undefined if they do. */
+function problemOf(command: string, id: string, more: string[], options: string[]) {
+  const known = Object.hasOwn(optionsOf, command) ? optionsOf[command] : undefined
+  if (!known) return `keys has no command "${command}".`
+  const foreign = options.find((name) => !known.includes(name))
+  if (foreign) return `${command} has no option --${foreign}.`
+  const wantsId = command === 'revoke' || command === 'rotate'
+  if (wantsId && id === '') return `${command} needs the id of a key. See ${keysWith('list')}.`
+  if (wantsId && !isId(id)) return `"${id}" is not the id of a key. See ${keysWith('list')}.`
+  const extra = wantsId ? more[0] : id || more[0]
+  return extra ? `${command} takes no "${extra}". Options begin with --.` : undefined
 }
 
 /** Reports mistakes in the arguments before it connects to PostgreSQL. */
@@ -87,7 +99,17 @@ function create(given: ReturnType<typeof readArguments>): () => Promise<void> {
     const made = await keys.create(key)
     for (const { from, to } of respelled) console.log(`Browsers write ${from} as ${to}.`)
     console.log(newKeyText({ ...key, ...made }))
+    if (key.kind === 'publishable' && !(await hasSecretKey(key.app))) {
+      console.log(`
+Warning: no server can verify the passes of this key, because the app "${key.app}" has no secret key. If your server's
+key has another app, revoke this key and create it again with --app and that app (see ${keysWith('list')}).`)
+    }
   }
+}
+
+async function hasSecretKey(app: string): Promise<boolean> {
+  const all = await keys.list()
+  return all.some((key) => key.app === app && key.kind === 'secret' && !key.isRevoked)
 }
 
 async function revoke(id: string): Promise<void> {

@@ -49,11 +49,17 @@ function readArguments() {
   const { policy, since, json } = values
   const [command = '', ...more] = positionals
   const sinceMs = parseDurationMs(since ?? '24h')
-  const isRight =
-    more.length === 0 &&
-    ((command === 'explain' && since === undefined && json === undefined) ||
-      (command === 'replay' && policy !== undefined))
-  if (!isRight) stop(usage)
+  if (command === '') stop(usage)
+  if (command !== 'explain' && command !== 'replay') {
+    throw new Error(`policy has no command "${command}".`)
+  }
+  if (more.length > 0) throw new Error(`${command} takes no "${more[0]}". Options begin with --.`)
+  if (command === 'explain' && (since !== undefined || json !== undefined)) {
+    throw new Error('--since and --json are options of replay.')
+  }
+  if (command === 'replay' && policy === undefined) {
+    throw new Error('replay needs the changed file: --policy new.yaml.')
+  }
   if (sinceMs === undefined) stop(`"${since}" is not a duration such as 90m, 24h or 7d.`)
   return { command, policy, sinceMs, isJson: json ?? false }
 }

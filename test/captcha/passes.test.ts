@@ -101,7 +101,7 @@ test('a used pass is remembered for longer than it lives, by as much as two cloc
 test("another app's, another recipient's and an expired one are no good, and the recipient's own still is", async () => {
   const passes = await open()
   const pass = passes.issue(passed)
-  expect(await passes.verify(pass, 'bank')).toEqual({ valid: false, reason: 'invalid' })
+  expect(await passes.verify(pass, 'bank')).toEqual({ valid: false, reason: 'other_app' })
   const stranger = { channel: 'sms', to: '+8613800138001' } as const
   expect(await passes.verify(pass, 'shop', stranger)).toEqual({
     valid: false,

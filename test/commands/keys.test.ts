@@ -51,6 +51,10 @@ test('keys: a publishable key keeps its origins as browsers spell them, and says
   )
   expect(created.stdout).toMatch(/^key: ppk_[\w-]{49}$/m)
   expect(created.stdout).toContain('Use it in pages of these origins.')
+  expect(created.stdout).toContain('the app "page" has no secret key')
+  await keys('create', '--name', 'web', '--app', 'page')
+  const second = await keys('create', '--name', 'page', '--kind', 'publishable', ...origins)
+  expect(second.stdout).not.toContain('Warning')
   const { stdout } = await keys('list')
   expect(stdout).toMatch(
     / {2}publishable {2}ppk_[\w-]{6}… {2}name=page {2}app=page {2}origins=https:\/\/xn--bcher-kva.example,http:\/\/localhost:5173 {2}made \S+ {2}never used {2}active$/m,
@@ -129,8 +133,9 @@ const nobody = '019aa000-0000-7000-8000-000000000000'
 const many = Array.from({ length: 300 }, (_, at) => ['--origin', `https://a${at}.example`]).flat()
 test.each([
   [[], /^Usage:\n {2}npm run keys -- create /],
-  [['create', 'web'], /^Usage:/],
-  [['list', 'web'], /^Usage:/],
+  [['create', 'web'], /^create takes no "web"[\s\S]*Usage:/],
+  [['list', 'web'], /^list takes no "web"[\s\S]*Usage:/],
+  [['foo'], /^keys has no command "foo"\.\n\nUsage:/],
   [['create', '--name', 'Web Shop'], /^"Web Shop" is not a valid name[\s\S]*Usage:/],
   [
     ['create', '--name', 'opAll', '--kind', 'operator'],
@@ -138,9 +143,13 @@ test.each([
   ],
   [['create', '--name', 'web', '--app', 'Shop'], /^"Shop" is not a valid name/],
   [['create', '--name', 'web', '--colour', 'red'], /Usage:/],
-  [['create', '--name', 'web', '--overlap', '1h'], /Usage:/],
+  [
+    ['create', '--name', 'web', '--overlap', '1h'],
+    /^create has no option --overlap\.[\s\S]*Usage:/,
+  ],
   [['list', '--origin', 'https://shop.example'], /Usage:/],
-  [['revoke', 'web'], /Usage:/],
+  [['revoke', 'web'], /^"web" is not the id of a key[\s\S]*Usage:/],
+  [['rotate'], /^rotate needs the id of a key[\s\S]*Usage:/],
   [['create', '--name', 'web', '--kind', 'constructor'], /one of secret, publishable, operator/],
   [page, /needs the origins/],
   [['create', '--name', 'web', '--origin', 'https://shop.example'], /Only publishable keys/],

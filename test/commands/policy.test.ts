@@ -102,11 +102,15 @@ test('explain: the shipped file in words', async () => {
 
 test.each([
   ['nothing', [], /^Usage:/],
-  ['an unknown command', ['guess'], /^Usage:/],
-  ['replay without a file', ['replay'], /^Usage:/],
-  ['two commands', ['explain', 'replay'], /^Usage:/],
+  ['an unknown command', ['guess'], /^policy has no command "guess"[\s\S]*Usage:/],
+  ['replay without a file', ['replay'], /^replay needs the changed file[\s\S]*Usage:/],
+  ['two commands', ['explain', 'replay'], /^explain takes no "replay"[\s\S]*Usage:/],
   ['an unknown option', ['explain', '--colour'], /colour[\s\S]*Usage:/],
-  ['explain with an option of replay', ['explain', '--json'], /^Usage:/],
+  [
+    'explain with an option of replay',
+    ['explain', '--json'],
+    /^--since and --json are options of replay[\s\S]*Usage:/,
+  ],
   [
     'a time that is none',
     ['replay', '--policy', 'postern.yaml', '--since', 'yesterday'],
