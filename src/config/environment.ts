@@ -22,8 +22,8 @@ const secret = z
 export const redisUrl = z
   .string()
   .regex(
-    /^(redis|rediss|redis\+cluster|redis\+sentinel):\/\/./,
-    'must begin with redis://, rediss://, redis+cluster:// or redis+sentinel://',
+    /^rediss?(\+cluster|\+sentinel(?=:\/\/[^/?]+\/[^/?]))?:\/\/./,
+    'must begin with redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS). After sentinels comes the name of their master',
   )
 
 const environmentSchema = z.object({

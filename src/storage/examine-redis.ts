@@ -27,7 +27,9 @@ export async function examineRedis(url: string, keyPrefix: string): Promise<Find
       ),
       ...warnings.map((text) => warning(text, 'set appendonly yes, or add a replica')),
     ]
-    if (reasons.some((reason) => reason.includes('out of reach'))) return found
+    const isAway =
+      client.status !== 'ready' || reasons.some((reason) => reason.includes('out of reach'))
+    if (isAway) return found
     if (reasons.length === 0) found.unshift(ok('writable master, evicts nothing'))
     const masters = client instanceof Cluster ? client.nodes('master') : [client]
     const ofServers = await Promise.all(masters.map(lookAtServer))

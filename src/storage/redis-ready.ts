@@ -1,5 +1,6 @@
 import { Cluster, type Redis } from 'ioredis'
 import { loadScript, type RedisClient } from '../base/redis-script.ts'
+import { connectionFailure } from './redis.ts'
 
 const proveWrite = loadScript('prove-write-1')
 const proofTtlMs = 10_000
@@ -22,10 +23,15 @@ export interface RedisReadiness {
  */
 export async function lookAtRedis(client: RedisClient, keyPrefix: string): Promise<RedisReadiness> {
   const masters = client instanceof Cluster ? client.nodes('master') : [client]
-  if (masters.length === 0) return { reasons: [outOfReach], warnings: [] }
   const found = await Promise.all(masters.map((master) => lookAtServer(master, keyPrefix)))
+  const reasons = new Set(found.flatMap(({ reasons }) => reasons))
+  if (masters.length === 0) reasons.add(outOfReach)
+  // The command only knows that there is no connection.
+  const failure = connectionFailure(client)
+  const why = failure && whyNoConnection(failure)
+  if (why && reasons.delete(outOfReach)) reasons.add(why)
   return {
-    reasons: [...new Set(found.flatMap(({ reasons }) => reasons))],
+    reasons: [...reasons],
     warnings: [...new Set(found.flatMap(({ warnings }) => warnings))],
   }
 }
@@ -77,6 +83,8 @@ async function writeTo(server: Redis, keyPrefix: string): Promise<void> {
 const outOfReach = 'redis is out of reach'
 const isReplica = 'redis is a replica; point REDIS_URL at its master'
 
+const noAccess = 'redis refuses the password; check REDIS_URL'
+
 const refusals: Readonly<Record<string, string>> = {
   OOM: 'redis is out of memory (maxmemory is reached), so it refuses to write',
   READONLY: isReplica,
@@ -86,7 +94,23 @@ const refusals: Readonly<Record<string, string>> = {
   MASTERDOWN: 'redis is a replica that has lost its master',
   LOADING: 'redis is still loading its data',
   NOPERM: 'redis user lacks a right; check its ACL',
-  NOAUTH: 'redis needs a password; check REDIS_URL',
+  NOAUTH: noAccess,
+  WRONGPASS: noAccess,
+}
+
+/** The reason in an error of a connection that could not be made; undefined if Redis is just away. */
+function whyNoConnection({ message }: Error): string | undefined {
+  const isOfSentinel = /sentinel/i.test(message)
+  if (/certificate|altnames/i.test(message)) {
+    return 'redis has a certificate that is not trusted; set CA_FILE'
+  }
+  if (/\b(NOAUTH|WRONGPASS)\b|invalid (username-)?password/.test(message)) {
+    return isOfSentinel
+      ? 'redis sentinels refuse the password; check ?sentinelPassword= in REDIS_URL'
+      : refusals.NOAUTH
+  }
+  if (/\bNOPERM\b/.test(message)) return refusals.NOPERM
+  return undefined
 }
 
 /** Redis's errors begin with a code word; all other errors are about the connection. */

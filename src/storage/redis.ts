@@ -3,6 +3,7 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { startCountdown } from '../base/deadline.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { dropConnections, dropSilent, isOfReplica } from '../base/redis-trust.ts'
+import { readRedisAddress } from './redis-address.ts'
 
 /**
  * The role of a connection decides its behaviour when Redis is away.
@@ -76,10 +77,13 @@ export function createParty() {
   }
 }
 
-/**
- * Opens a connection to `redis://`, `rediss://`, `redis+cluster://h1:p1,h2:p2` or `redis+sentinel://h1:p1,h2:p2/name`.
- * Never throws for an absent Redis; the commands throw.
- */
+/** The latest errors of connections, since they were ready. */
+const failures = new WeakMap<RedisClient, Error>()
+
+/** Why a client has no connection, if ioredis has reported it. */
+export const connectionFailure = (client: RedisClient) => failures.get(client)
+
+/** Opens a connection to an address as in `readRedisAddress`. Never throws for an absent Redis; the commands throw. */
 export function connectRedis(
   url: string,
   role: ConnectionRole,
@@ -92,6 +96,9 @@ export function connectRedis(
   probeUntilEnd(client)
   if (role !== 'producer' && role !== 'worker') limitCommands(client)
   client.on('error', onError)
+  const keep = (error: Error) => void failures.set(client, error)
+  client.on('error', keep).on('node error', keep)
+  client.on('ready', () => failures.delete(client))
   return client
 }
 
@@ -122,17 +129,16 @@ function limitCommands(client: RedisClient): void {
 }
 
 function openClient(url: string, options: RedisOptions): RedisClient {
-  const target = new URL(
-    url.replace(/^redis\+(cluster|sentinel):\/\/(?:([^@/]*)@)?[^/]*/, 'redis+$1://$2@hosts'),
-  )
-  const credentials = {
-    ...(target.username ? { username: decodeURIComponent(target.username) } : {}),
-    ...(target.password ? { password: decodeURIComponent(target.password) } : {}),
-  }
-  if (target.protocol === 'redis+cluster:') {
+  const address = readRedisAddress(url)
+  if (address.kind === 'server') return new Redis(url, options)
+  const { hosts, credentials, tls, name, sentinelPassword } = address
+  const secure = tls ? { tls } : {}
+  if (address.kind === 'cluster') {
     const { retryStrategy: _, ...redisOptions } = options
-    return new Cluster(hostsOf(url), {
-      redisOptions: { ...redisOptions, ...credentials },
+    return new Cluster(hosts, {
+      redisOptions: { ...redisOptions, ...credentials, ...secure },
+      // Certificates are for names. ioredis would resolve the names, and compare the certificates with addresses.
+      ...(tls ? { dnsLookup: (host: string, done: Looked) => done(null, host) } : {}),
       clusterRetryStrategy: retryStrategy,
       ...(options.enableOfflineQueue === false ? { clusterNodeRetryStrategy: reconnectOnce } : {}),
       enableOfflineQueue: options.enableOfflineQueue ?? true,
@@ -142,17 +148,21 @@ function openClient(url: string, options: RedisOptions): RedisClient {
       ...(options.enableOfflineQueue === false ? { maxRedirections: 4 } : {}),
     })
   }
-  if (target.protocol === 'redis+sentinel:') {
-    return new Redis({
-      ...options,
-      ...credentials,
-      sentinels: hostsOf(url),
-      name: target.pathname.slice(1),
-      sentinelRetryStrategy: retryStrategy,
-    })
-  }
-  return new Redis(url, options)
+  return new Redis({
+    ...options,
+    ...credentials,
+    ...secure,
+    ...(tls ? { sentinelTLS: tls, enableTLSForSentinelMode: true } : {}),
+    ...(sentinelPassword ? { sentinelPassword } : {}),
+    // A sentinel that accepts a connection and gives no answer would be awaited without limit.
+    sentinelCommandTimeout: 2_000,
+    sentinels: hosts,
+    name,
+    sentinelRetryStrategy: retryStrategy,
+  })
 }
+
+type Looked = (error: null, address: string) => void
 
 /**
  * Without a strategy for its nodes, a `Cluster` of ioredis sends a command again whose connection ended before the
@@ -160,16 +170,6 @@ function openClient(url: string, options: RedisOptions): RedisClient {
  * fails, the node is removed, and found again by its slots.
  */
 const reconnectOnce = (attempt: number) => (attempt === 1 ? 0 : null)
-
-function hostsOf(url: string): { host: string; port: number }[] {
-  const hosts = /^redis\+\w+:\/\/(?:[^@/]*@)?([^/]*)/.exec(url)?.[1] ?? ''
-  return hosts.split(',').map((entry) => {
-    const split = entry.lastIndexOf(':')
-    return split < 0
-      ? { host: entry, port: 6379 }
-      : { host: entry.slice(0, split), port: Number(entry.slice(split + 1)) }
-  })
-}
 
 /** Resolves when a new connection is ready, or when its first try has failed or takes too long. */
 export async function firstTry(client: RedisClient): Promise<void> {

@@ -68,6 +68,8 @@ describe('single values', () => {
     ['PORT', 'NaN'],
     ['REDIS_URL', 'http://localhost'],
     ['REDIS_URL', 'redis://'],
+    ['REDIS_URL', 'redis+sentinel://a:1,b:2'],
+    ['REDIS_URL', 'redis+socket://a:1'],
     ['SECRET', '密'.repeat(10)],
     ['SECRET_PREVIOUS', 'short'],
     ['BOOTSTRAP_SECRET_KEY', 'has spaces in the middle'],
@@ -81,6 +83,8 @@ describe('single values', () => {
   test.each([
     ['REDIS_URL', 'redis+cluster://a:1,b:2'],
     ['REDIS_URL', 'redis+sentinel://a:1,b:2/main'],
+    ['REDIS_URL', 'rediss+cluster://[::1]:7000,b:2'],
+    ['REDIS_URL', 'rediss+sentinel://:p@[::1]:26379/main?sentinelPassword=x'],
     ['REDIS_URL', 'rediss://user:pass@host:6380/2'],
     ['DATABASE_URL', 'postgres://localhost/x'],
     ['SECRET', '密'.repeat(11)],

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Redis } from 'ioredis'
+import { Redis, type RedisOptions } from 'ioredis'
 import { inject } from 'vitest'
 import { findFreePort, startServerProcess, untilReady } from '../../src/dev/server-process.ts'
 import { type OwnServer, ownRedis } from './own-servers.ts'
@@ -46,7 +46,22 @@ export async function ownSentinel(): Promise<{
   return { url: `redis+sentinel://:${password}@${hosts}/postern`, primary, replica }
 }
 
-async function startSentinel(primaryPort: number): Promise<number> {
+/** One sentinel on an IPv6 address, which has a password, and its primary. */
+export async function ownSentinelWithPassword(sentinelPassword: string): Promise<{ port: number }> {
+  const primary = await ownRedis([], password)
+  const own = ['bind ::1', `requirepass ${sentinelPassword}`]
+  return {
+    port: await startSentinel(primary.port, own, { host: '::1', password: sentinelPassword }),
+  }
+}
+
+export const primaryPassword = password
+
+async function startSentinel(
+  primaryPort: number,
+  lastLines: readonly string[] = [],
+  access: RedisOptions = {},
+): Promise<number> {
   const port = await findFreePort()
   const dataDir = join(inject('runFolder'), `sentinel-${port}`)
   await mkdir(dataDir)
@@ -60,6 +75,7 @@ async function startSentinel(primaryPort: number): Promise<number> {
     `sentinel auth-pass postern ${password}`,
     'sentinel down-after-milliseconds postern 1000',
     'sentinel failover-timeout postern 5000',
+    ...lastLines,
   ]
   await writeFile(configFile, `${lines.join('\n')}\n`)
   const server = startServerProcess(
@@ -68,7 +84,7 @@ async function startSentinel(primaryPort: number): Promise<number> {
     'SIGTERM',
   )
   releaseLater(() => server.kill())
-  const client = new Redis(port, { maxRetriesPerRequest: 0, retryStrategy: () => 20 })
+  const client = new Redis(port, { maxRetriesPerRequest: 0, retryStrategy: () => 20, ...access })
   client.on('error', () => {})
   try {
     const isReady = () =>

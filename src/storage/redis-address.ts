@@ -1,0 +1,58 @@
+/**
+ * The address in REDIS_URL: `redis://`, `redis+cluster://h1:p1,h2:p2` or `redis+sentinel://h1:p1,h2:p2/name`, each also
+ * with `rediss`. ioredis reads addresses of one server only.
+ */
+import type { ConnectionOptions } from 'node:tls'
+
+interface Host {
+  host: string
+  port: number
+}
+
+export type RedisAddress =
+  | { kind: 'server' }
+  | {
+      kind: 'cluster' | 'sentinel'
+      hosts: Host[]
+      credentials: { username?: string; password?: string }
+      /** TLS to every server, also to sentinels; undefined without. */
+      tls: ConnectionOptions | undefined
+      /** The name of the master that sentinels know. */
+      name: string
+      sentinelPassword: string | undefined
+    }
+
+const form =
+  /^redis(?<tls>s?)\+(?<kind>cluster|sentinel):\/\/(?:(?<user>[^:@/?]*)(?::(?<password>[^@/?]*))?@)?(?<hosts>[^/?]*)(?:\/(?<name>[^?]*))?(?:\?(?<query>.*))?$/
+
+const defaultPorts = { cluster: 6379, sentinel: 26379 }
+
+export function readRedisAddress(url: string): RedisAddress {
+  const parts = form.exec(url)?.groups
+  if (!parts) return { kind: 'server' }
+  const kind = parts.kind as 'cluster' | 'sentinel'
+  const { user, password } = parts
+  return {
+    kind,
+    hosts: (parts.hosts ?? '').split(',').map((text) => readHost(text, defaultPorts[kind])),
+    credentials: {
+      ...(user ? { username: decodeURIComponent(user) } : {}),
+      ...(password ? { password: decodeURIComponent(password) } : {}),
+    },
+    tls: parts.tls ? {} : undefined,
+    name: decodeURIComponent(parts.name ?? ''),
+    sentinelPassword: readQuery(parts.query ?? '', 'sentinelPassword'),
+  }
+}
+
+/** An IPv6 address is in brackets. */
+function readHost(text: string, defaultPort: number): Host {
+  const [, bracketed, plain = '', port] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d+))?$/.exec(text) ?? []
+  return { host: bracketed ?? plain, port: port ? Number(port) : defaultPort }
+}
+
+/** A plus sign is a plus sign, as elsewhere in the address. */
+function readQuery(query: string, name: string): string | undefined {
+  const pair = query.split('&').find((text) => text.startsWith(`${name}=`))
+  return pair && decodeURIComponent(pair.slice(name.length + 1))
+}

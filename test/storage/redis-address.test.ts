@@ -1,0 +1,76 @@
+import { describe, expect, test } from 'vitest'
+import { examineRedis } from '../../src/storage/examine-redis.ts'
+import { connectRedis, firstTry } from '../../src/storage/redis.ts'
+import { readRedisAddress } from '../../src/storage/redis-address.ts'
+import { lookAtRedis } from '../../src/storage/redis-ready.ts'
+import { ownSentinelWithPassword, primaryPassword } from '../tools/redis-topologies.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
+
+describe('an address of several servers', () => {
+  test('IPv6 hosts in brackets, with and without a port', () => {
+    expect(readRedisAddress('redis+sentinel://[::1]:26380,[2001:db8::5],10.0.0.7/main')).toEqual({
+      kind: 'sentinel',
+      hosts: [
+        { host: '::1', port: 26_380 },
+        { host: '2001:db8::5', port: 26_379 },
+        { host: '10.0.0.7', port: 26_379 },
+      ],
+      credentials: {},
+      tls: undefined,
+      name: 'main',
+      sentinelPassword: undefined,
+    })
+  })
+
+  test('TLS, a user, and passwords that are percent-encoded', () => {
+    const url =
+      'rediss+sentinel://shop:p%40ss%2F1@s1:7001,s2:7002/my%20main?x=1&sentinelPassword=a+b%26c%3F'
+    expect(readRedisAddress(url)).toMatchObject({
+      credentials: { username: 'shop', password: 'p@ss/1' },
+      tls: {},
+      name: 'my main',
+      sentinelPassword: 'a+b&c?',
+    })
+    expect(readRedisAddress('rediss+cluster://:secret@[::1],c2:7005')).toMatchObject({
+      kind: 'cluster',
+      hosts: [
+        { host: '::1', port: 6379 },
+        { host: 'c2', port: 7005 },
+      ],
+      credentials: { password: 'secret' },
+      tls: {},
+    })
+  })
+
+  test('one server: ioredis reads it', () => {
+    expect(readRedisAddress('rediss://:secret@[::1]:6380/2')).toEqual({ kind: 'server' })
+  })
+})
+
+test('a sentinel with a password: works with the right one, and the reason is named without it or with another', async () => {
+  const { port } = await ownSentinelWithPassword('p@ss+/?')
+  const url = `redis+sentinel://:${primaryPassword}@[::1]:${port}/postern`
+  const right = connectRedis(`${url}?sentinelPassword=p%40ss+%2F%3F`, 'command', () => {})
+  releaseLater(() => right.disconnect())
+  expect(await eventually(() => right.set('test:x', 'x', 'PX', 1_000))).toBe('OK')
+  const reason = 'redis sentinels refuse the password; check ?sentinelPassword= in REDIS_URL'
+  for (const query of ['', '?sentinelPassword=other']) {
+    const wrong = connectRedis(url + query, 'command', () => {})
+    releaseLater(() => wrong.disconnect())
+    await firstTry(wrong)
+    expect(await lookAtRedis(wrong, 'test:')).toMatchObject({ reasons: [reason] })
+  }
+  expect(await examineRedis(url, 'test:')).toMatchObject([{ state: 'error', message: reason }])
+})
+
+test('Redis with another password: the reason is named', async () => {
+  const { port } = await ownSentinelWithPassword('any')
+  const url = `redis+sentinel://:other@[::1]:${port}/postern?sentinelPassword=any`
+  const wrong = connectRedis(url, 'command', () => {})
+  releaseLater(() => wrong.disconnect())
+  await firstTry(wrong)
+  expect(await lookAtRedis(wrong, 'test:')).toMatchObject({
+    reasons: ['redis refuses the password; check REDIS_URL'],
+  })
+})
