@@ -14,6 +14,9 @@ import type { Refusal } from '../rules/quota.ts'
 import type { CodeOwner } from './code-store.ts'
 
 export interface CaptchaEvent {
+  /** The id and the time of the event are the same in each repeat of its write. */
+  id: string
+  createdAt: Date
   app: string
   type: 'captcha.passed' | 'captcha.locked'
   data: Record<string, unknown>
@@ -34,6 +37,8 @@ export function createCaptchaEvents(deps: {
   types: readonly EventType[]
   write: (event: CaptchaEvent) => Promise<void>
   endCode: (end: { id: string; end: CodeEnd }) => Promise<void>
+  /** PostgreSQL's time. */
+  nowMs: () => number
 }) {
   const { types } = deps
   const unanswered = createUntilAnswered(patience)
@@ -48,9 +53,12 @@ export function createCaptchaEvents(deps: {
     await run().catch(() => unanswered.add(randomUUID(), run))
   }
 
-  function write(event: Omit<CaptchaEvent, 'traceParent'>): Promise<void> {
-    const traced = { ...event, traceParent: activeTraceParent() }
-    return untilDone(() => deps.write(traced))
+  function write(event: Pick<CaptchaEvent, 'app' | 'type' | 'data'>): Promise<void> {
+    const whole = {
+      ...{ id: randomUUID(), createdAt: new Date(deps.nowMs()) },
+      ...{ ...event, traceParent: activeTraceParent() },
+    }
+    return untilDone(() => deps.write(whole))
   }
 
   return {

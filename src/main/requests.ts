@@ -149,6 +149,7 @@ async function composeChecking(shared: Shared, steps: Steps) {
     types: wantedEvents,
     write: events.add,
     endCode: notices.endCode,
+    nowMs,
   })
   closers.onClose(() => captchaEvents.close())
   const checkCaptcha = createCheckCaptcha({

@@ -5,6 +5,9 @@ import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
 
 export interface NewEvent {
+  /** Made before the first attempt to add the event, so that a repeat adds the same event. */
+  id: string
+  createdAt: Date
   app: string
   type: EventType
   data: Readonly<Record<string, unknown>>
@@ -14,8 +17,6 @@ export interface NewEvent {
 
 /** An event that a worker has leased. */
 export interface TakenEvent extends NewEvent {
-  id: string
-  createdAt: Date
   /** The number of attempts, this one included. */
   tries: number
   /** The event is older than `oldAfterMs`. */
@@ -44,13 +45,16 @@ export type EventOutbox = ReturnType<typeof createEventOutbox>
 
 export function createEventOutbox(database: Database) {
   return {
-    /** Adds events that do not come from a change of a notice. They are committed when the promise resolves. */
+    /**
+     * Adds events that do not come from a change of a notice. They are committed when the promise resolves. A repeat of
+     * an event that is still here changes nothing.
+     */
     add: createBatcher<NewEvent, void>({
       maxItems: 200,
       maxConcurrent: 1,
       async run(events) {
         const values = columns(events, [
-          ...(['app', 'type'] as const),
+          ...(['id', 'createdAt', 'app', 'type'] as const),
           ({ data }) => JSON.stringify(data),
           'traceParent',
         ])
@@ -93,8 +97,9 @@ export function createEventOutbox(database: Database) {
 }
 
 const addSql = `
-  INSERT INTO event (app, type, data, trace_parent)
-  SELECT * FROM unnest($1::text[], $2::text[], $3::jsonb[], $4::text[])`
+  INSERT INTO event (id, created_at, app, type, data, trace_parent)
+  SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::text[], $5::jsonb[], $6::text[])
+  ON CONFLICT (id) DO NOTHING`
 
 // The column rounds to milliseconds, often up. The cast rounds in the same way, so an event that is due now is taken
 // now.

@@ -24,17 +24,20 @@ const refusal = (rule = 'guesses', retryAfterMs = 900_000) =>
 
 function announcer(types: readonly EventType[] = eventTypes, failures = 0) {
   const written: CaptchaEvent[] = []
+  const tried: CaptchaEvent[] = []
   let left = failures
   const announce = createCaptchaEvents({
     types,
     endCode: async () => {},
+    nowMs: () => Date.UTC(2031, 0, 2),
     async write(event) {
       left -= 1
+      tried.push(event)
       if (left >= 0) throw new Error('away')
       written.push(event)
     },
   })
-  return { ...announce, written }
+  return { ...announce, written, tried }
 }
 
 test('passed: notice, app and scene, the recipient masked, never the code', async () => {
@@ -43,6 +46,8 @@ test('passed: notice, app and scene, the recipient masked, never the code', asyn
   await eventually(() => written.length === 1)
   expect(written).toEqual([
     {
+      id: expect.any(String),
+      createdAt: new Date(Date.UTC(2031, 0, 2)),
       app: 'bank',
       type: 'captcha.passed',
       data: { id: 'notice-1', channel: 'sms', to: '+8613****8000', scene: 'login' },
@@ -59,6 +64,8 @@ test('locked: the rule and the length of each lock, the recipient masked', async
   const facts = { channel: 'email', to: 'a***@example.test', scene: 'login', rule: 'guesses' }
   expect(written).toEqual(
     [900_000, 60_000].map((lockedForMs) => ({
+      id: expect.any(String),
+      createdAt: expect.any(Date),
       app: 'shop',
       type: 'captcha.locked',
       data: { ...facts, lockedForMs },
@@ -79,8 +86,10 @@ test('an event that no receiver wants is not written', async () => {
   expect(deaf.written).toMatchObject([{ type: 'captcha.passed' }])
 })
 
-test('PostgreSQL away: written when it is back', async () => {
-  const { passed, written } = announcer(eventTypes, 2)
+test('PostgreSQL away: written when it is back, with the id and the time of the first attempt', async () => {
+  const { passed, written, tried } = announcer(eventTypes, 2)
   passed(newOwner(), 'notice-1')
   await eventually(() => written.length === 1)
+  expect(tried).toHaveLength(3)
+  expect(new Set(tried.map(({ id, createdAt }) => `${id} ${createdAt.getTime()}`)).size).toBe(1)
 })

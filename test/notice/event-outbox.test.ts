@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createEventOutbox } from '../../src/notice/event-outbox.ts'
 import { openDatabase } from '../../src/storage/database.ts'
@@ -23,13 +24,20 @@ async function openStore() {
   return { store, pool, take, rows }
 }
 
-const sent = (n: number, app = 'shop') => ({ app, type: 'notice.sent' as const, data: { n } })
+const made = () => ({ id: randomUUID(), createdAt: new Date() })
+const sent = (n: number, app = 'shop') => ({
+  ...made(),
+  app,
+  type: 'notice.sent' as const,
+  data: { n },
+})
 
 test('add: each event is a separate row, due at once, with nothing tried', async () => {
   const { store, take, rows } = await openStore()
   await Promise.all([
     store.add(sent(1)),
     store.add({
+      ...made(),
       app: 'bank',
       type: 'captcha.locked',
       data: { rule: 'guesses', to: 'a***@b.test' },
@@ -46,6 +54,17 @@ test('add: each event is a separate row, due at once, with nothing tried', async
     { id: all[1].id, app: 'bank', type: 'captcha.locked', tries: 1, isOld: false },
   ])
   expect(Math.abs(Date.now() - (taken[0]?.createdAt.getTime() ?? 0))).toBeLessThan(60_000)
+})
+
+test('add: the answer of a commit was lost, and the event is added again → one event, with the first id and time', async () => {
+  const { store, take, rows } = await openStore()
+  const event = { ...sent(1), createdAt: new Date(Date.now() - 50_000) }
+  await store.add(event)
+  await Promise.all([store.add(event), store.add(sent(2))])
+  expect(await rows()).toHaveLength(2)
+  expect(await take()).toContainEqual(
+    expect.objectContaining({ id: event.id, createdAt: event.createdAt }),
+  )
 })
 
 test('oldestSeconds: reads one entry of an index, however many wait', async () => {

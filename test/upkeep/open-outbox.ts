@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { eventTypes } from '../../src/base/event-types.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
@@ -41,7 +42,7 @@ export async function openOutbox(options: { pollMs?: number; isClockFrozen?: boo
       return dispatcher
     },
     add: (n: number, app = 'shop', type: (typeof eventTypes)[number] = 'notice.sent') =>
-      store.add({ app, type, data: { n } }),
+      store.add({ id: randomUUID(), createdAt: new Date(), app, type, data: { n } }),
     pauseOf: async (n: number) =>
       (
         await pool.query(
