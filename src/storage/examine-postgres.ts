@@ -2,6 +2,7 @@ import { about, type Finding } from '../base/finding.ts'
 import { type Database, openDatabase } from './database.ts'
 import { reasonsPostgresNotReady } from './database-ready.ts'
 import { lookAtClock } from './examine-clock.ts'
+import { lookForOldTransaction } from './examine-transactions.ts'
 
 const oldestVersion = 14
 
@@ -46,7 +47,7 @@ async function lookAtServer({ pool }: Database): Promise<Finding[]> {
     const now = await pool.query('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 ms')
     return Number(now.rows[0].ms)
   })
-  return [...findings, clock]
+  return [...findings, await lookForOldTransaction(pool), clock]
 }
 
 const factsSql = `

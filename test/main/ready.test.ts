@@ -52,6 +52,22 @@ test('metrics name the role of their process: alerts look for an API, and for a 
   expect(await readyAs({ api: true, worker: true })).toBe('demo')
 })
 
+test('a part of the retention fails → its task is counted, and all other tasks stand at 0', async () => {
+  const on = { redis: await testRedis(), database: await testDatabase() }
+  await on.database.pool.query('DROP TABLE retention')
+  const { adminUrl } = await startPostern({ on, policyFile: { policies: noLimits } })
+  await eventually(async () => {
+    const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+    const counts = [
+      ...metrics.matchAll(/^postern_background_failures_total\{task="(\w+)".*\} (\d+)$/gm),
+    ]
+    expect(Object.fromEntries(counts.map(([, task, count]) => [task, Number(count)]))).toEqual({
+      ...{ requeue: 0, early_receipts: 0, events: 0, bootstrap_key: 0 },
+      ...{ retention: 0, partitions: 0, old_rows: 0, erasure: 1 },
+    })
+  })
+})
+
 /** One product with separate servers, which the test can stop or freeze. */
 async function startBreakable() {
   const [redis, postgres] = await Promise.all([ownRedis(), ownPostgres()])

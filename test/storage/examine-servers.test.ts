@@ -1,10 +1,14 @@
 /** The doctor's findings about Redis and PostgreSQL, with real servers. */
+import pg from 'pg'
 import { expect, test } from 'vitest'
 import type { Finding } from '../../src/base/finding.ts'
 import { examinePostgres } from '../../src/storage/examine-postgres.ts'
 import { examineRedis } from '../../src/storage/examine-redis.ts'
+import { lookForOldTransaction } from '../../src/storage/examine-transactions.ts'
 import { migrate } from '../../src/storage/migrate.ts'
 import { ownPostgres, ownRedis } from '../tools/own-servers.ts'
+import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const told = (findings: Finding[]) => findings.map(({ state, message }) => `${state}: ${message}`)
 
@@ -62,6 +66,7 @@ test('a PostgreSQL: not migrated; healthy, with further checks; with settings th
   const well = [
     'ok: writable, schema and rights are correct',
     expect.stringMatching(/^ok: version \d\d$/),
+    'ok: no old transaction keeps dead rows',
     'ok: this machine and postgresql agree',
     'ok: asked',
   ]
@@ -73,6 +78,31 @@ test('a PostgreSQL: not migrated; healthy, with further checks; with settings th
     ...well.slice(0, 2),
     expect.stringMatching(/^error: fsync is off/),
     expect.stringMatching(/^warning: synchronous_commit is off/),
-    well[2],
+    ...well.slice(2, 4),
   ])
+})
+
+test('a transaction that has been open for long → a warning names its session; not for a new one, or after its end', async () => {
+  const server = await ownPostgres()
+  const [pool, old] = [
+    new pg.Pool({ connectionString: server.url }),
+    new pg.Client({ connectionString: server.url }),
+  ]
+  releaseLater(() => Promise.all([pool.end(), old.end()]))
+  await old.connect()
+  const atOnce = { seconds: 0, transactions: 1_000_000 }
+  // The server itself opens transactions for a moment.
+  const isQuiet = async () => (await lookForOldTransaction(pool, atOnce)).state === 'ok'
+  await eventually(isQuiet)
+  await old.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
+  const { rows } = await old.query('SELECT pg_backend_pid() AS pid')
+  await eventually(async () => {
+    const { state, message } = await lookForOldTransaction(pool, atOnce)
+    expect(state).toBe('warning')
+    expect(message).toContain(`the session with pid ${rows[0].pid} of user `)
+    expect(message).toContain(' keeps dead rows since 0 minutes ago')
+  })
+  expect((await lookForOldTransaction(pool)).state).toBe('ok')
+  await old.query('COMMIT')
+  await eventually(isQuiet)
 })
