@@ -79,6 +79,12 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
     ],
     [
       {
+        title: 'Wait before work',
+        description: 'Of a request with a key: at its socket, and for its turn. Part of its time.',
+        unit: 's',
+        queries: quantiles('', 'postern_http_wait_seconds'),
+      },
+      {
         title: 'Cost of a refusal',
         description: 'From the first byte of a request to its 429.',
         unit: 's',

@@ -171,6 +171,12 @@ export function createMetrics(options: {
     requests,
     shed,
     requestSeconds,
+    waitSeconds: histogram(
+      'postern_http_wait_seconds',
+      'Time that a request with a key, or a call in process, waited at its socket and for its turn.',
+      requestBuckets,
+      {},
+    ),
     refusalSeconds: histogram(
       'postern_refusal_duration_seconds',
       'Time from the first byte of a request to its refusal by a limit or a lock.',

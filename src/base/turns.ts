@@ -10,6 +10,8 @@ export interface Sharer {
   app: string
   /** An IP address. */
   caller: string
+  /** The time that the request has waited already. */
+  waitedMs?: number
 }
 
 interface Waiting {
@@ -17,62 +19,92 @@ interface Waiting {
   refuse(): void
 }
 
+/** The rate of turns is an average over this many. */
+const turnsOfRate = 256
+
 export function createTurns(options: {
-  maxUnderWay: number
+  /** A number, or a function that returns the number of now. */
+  maxUnderWay: number | (() => number)
   /** The most waiting requests of one app. */
-  maxWaiting: number
-  maxWaitMs: number
+  maxWaiting?: number
+  maxWaitMs?: number
+  /** A room is also full if, at the rate of the latest turns, a new request would wait longer than this. */
+  maxExpectedMs?: number
 }) {
-  const { maxUnderWay, maxWaiting, maxWaitMs } = options
-  /** The waiting requests by app, then by caller. The first entry has the next turn. No map or set in here is empty. */
-  const apps = new Map<string, Map<string, Set<Waiting>>>()
+  const { maxWaitMs } = options
+  const { maxWaiting = Number.POSITIVE_INFINITY, maxExpectedMs = Number.POSITIVE_INFINITY } =
+    options
+  /** The waiting requests by app. The first entry has the next turn. No room in here is empty. */
+  const rooms = new Map<string, Room>()
+  const rate = createRate()
   let underWay = 0
+  let waitingCount = 0
+  const hasTurn = () => {
+    const { maxUnderWay } = options
+    return underWay < (typeof maxUnderWay === 'number' ? maxUnderWay : maxUnderWay())
+  }
 
   /** True: the request has a turn and must end it. False: there was no room to wait, or no turn in time. */
-  function begin({ app, caller }: Sharer): boolean | Promise<boolean> {
-    if (underWay < maxUnderWay) {
+  function begin({ app, caller, waitedMs = 0 }: Sharer): boolean | Promise<boolean> {
+    if (waitingCount === 0 && hasTurn()) {
       underWay += 1
       return true
     }
-    const callers = apps.get(app) ?? new Map<string, Set<Waiting>>()
-    const queue = callers.get(caller) ?? new Set()
-    if (countOf(callers) >= maxWaiting && !makeRoom(callers, queue.size)) return false
+    const room = rooms.get(app) ?? createRoom()
+    if (isFull(room, waitedMs)) {
+      const replaced = room.takeNewestOfGreediest(caller)
+      if (!replaced) return false
+      waitingCount -= 1
+      replaced.refuse()
+    }
     return new Promise((resolve) => {
       const answer = (isTurn: boolean) => {
         clearTimeout(timer)
         resolve(isTurn)
       }
       const waiting = { start: () => answer(true), refuse: () => answer(false) }
-      const timer = setTimeout(() => {
-        queue.delete(waiting)
-        if (queue.size === 0) callers.delete(caller)
-        if (callers.size === 0) apps.delete(app)
+      const leave = () => {
+        room.remove(caller, waiting)
+        waitingCount -= 1
+        if (room.size() === 0) rooms.delete(app)
         resolve(false)
-      }, maxWaitMs)
-      queue.add(waiting)
-      callers.set(caller, queue)
-      apps.set(app, callers)
+      }
+      const timer =
+        maxWaitMs === undefined ? undefined : setTimeout(leave, Math.max(0, maxWaitMs - waitedMs))
+      room.add(caller, waiting)
+      waitingCount += 1
+      rooms.set(app, room)
     })
   }
 
+  function isFull(room: Room, waitedMs: number): boolean {
+    const count = room.size() + 1
+    if (count > maxWaiting) return true
+    // Apps take turns, so a request waits for its room, and for as many requests of each other room at most.
+    const before = Math.min(waitingCount + 1, count * Math.max(1, rooms.size))
+    return waitedMs + before * rate.meanGapMs() > maxExpectedMs
+  }
+
   function takeNext(): Waiting | undefined {
-    for (const [app, callers] of apps) {
-      for (const [caller, queue] of callers) {
-        for (const next of queue) {
-          queue.delete(next)
-          moveBehind(callers, caller, queue)
-          moveBehind(apps, app, callers)
-          return next
-        }
-      }
+    for (const [app, room] of rooms) {
+      const next = room.takeNext()
+      waitingCount -= 1
+      rooms.delete(app)
+      if (room.size() > 0) rooms.set(app, room)
+      return next
     }
     return undefined
   }
 
   function end(): void {
-    const next = takeNext()
-    if (next) next.start()
-    else underWay -= 1
+    underWay -= 1
+    while (hasTurn()) {
+      const next = takeNext()
+      if (!next) return
+      underWay += 1
+      rate.note(waitingCount > 0)
+      next.start()
+    }
   }
 
   /** The result of `work`. Without a turn `work` does not start, and the result of `refuse` is used. */
@@ -81,7 +113,8 @@ export function createTurns(options: {
     work: () => Promise<Result>,
     refuse: () => Result,
   ): Promise<Result> {
-    if (!(await begin(sharer))) return refuse()
+    const begun = begin(sharer)
+    if (begun !== true && !(await begun)) return refuse()
     try {
       return await work()
     } finally {
@@ -90,29 +123,84 @@ export function createTurns(options: {
   }
 }
 
-const countOf = (callers: ReadonlyMap<string, ReadonlySet<unknown>>) =>
-  [...callers.values()].reduce((sum, { size }) => sum + size, 0)
-
-/**
- * Removes the newest request of the caller that has the most waiting requests. Returns false, and removes none, if that
- * caller would then have fewer than the new request's caller.
- */
-function makeRoom(callers: Map<string, Set<Waiting>>, ownSize: number): boolean {
-  const greediest = [...callers.values()].reduce((most, one) => (one.size > most.size ? one : most))
-  if (greediest.size <= ownSize + 1) return false
-  const newest = [...greediest].at(-1)
-  if (!newest) return false
-  greediest.delete(newest)
-  newest.refuse()
-  return true
+/** The mean time between two turns while requests wait. 0 before it is known. */
+function createRate() {
+  let meanGapMs = 0
+  let count = 0
+  let lastMs: number | undefined
+  return {
+    meanGapMs: () => meanGapMs,
+    /** A waiting request gets its turn. `isMore`: another one still waits. */
+    note(isMore: boolean): void {
+      const nowMs = performance.now()
+      if (lastMs !== undefined) {
+        count = Math.min(count + 1, turnsOfRate)
+        meanGapMs += (nowMs - lastMs - meanGapMs) / count
+      }
+      lastMs = isMore ? nowMs : undefined
+    },
+  }
 }
 
-/** Moves an entry to the end; removes an empty one. */
-function moveBehind<Value extends { size: number }>(
-  map: Map<string, Value>,
-  key: string,
-  value: Value,
-): void {
-  map.delete(key)
-  if (value.size > 0) map.set(key, value)
+type Room = ReturnType<typeof createRoom>
+
+/** The waiting requests of one app, by caller. */
+function createRoom() {
+  /** The first entry has the next turn. No set in here is empty. */
+  const callers = new Map<string, Set<Waiting>>()
+  /** The number of callers by the number of their waiting requests. */
+  const callersBySize: number[] = []
+  let size = 0
+  let largest = 0
+
+  /** The number of requests of one caller has changed. */
+  function count(newSize: number, by: 1 | -1): void {
+    size += by
+    callersBySize[newSize] = (callersBySize[newSize] ?? 0) + 1
+    callersBySize[newSize - by] = (callersBySize[newSize - by] ?? 0) - 1
+    if (newSize > largest) largest = newSize
+    while (largest > 0 && !callersBySize[largest]) largest -= 1
+  }
+  function remove(caller: string, waiting: Waiting): void {
+    const queue = callers.get(caller)
+    if (!queue?.delete(waiting)) return
+    if (queue.size === 0) callers.delete(caller)
+    count(queue.size, -1)
+  }
+
+  return {
+    size: () => size,
+    remove,
+    add(caller: string, waiting: Waiting): void {
+      const queue = callers.get(caller) ?? new Set()
+      callers.set(caller, queue.add(waiting))
+      count(queue.size, 1)
+    },
+    /** The oldest request of the caller that has waited longest. */
+    takeNext(): Waiting | undefined {
+      for (const [caller, queue] of callers) {
+        for (const next of queue) {
+          remove(caller, next)
+          // Its next request waits for a turn of each other caller.
+          if (callers.delete(caller)) callers.set(caller, queue)
+          return next
+        }
+      }
+      return undefined
+    },
+    /**
+     * Removes the newest request of the caller with the most. Returns undefined, and removes none, if that caller would
+     * then have fewer than the given caller with a new request.
+     */
+    takeNewestOfGreediest(caller: string): Waiting | undefined {
+      if (largest <= (callers.get(caller)?.size ?? 0) + 1) return undefined
+      for (const [greediest, queue] of callers) {
+        if (queue.size < largest) continue
+        const newest = [...queue].at(-1)
+        if (newest) remove(greediest, newest)
+        return newest
+      }
+      return undefined
+    },
+  }
 }

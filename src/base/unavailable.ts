@@ -1,5 +1,8 @@
-/** The missing part. `body`: a parser of the host has read the body. `challenge`: the vendor of challenges. */
-type Part = 'redis' | 'postgresql' | 'body' | 'challenge'
+/**
+ * The missing part. `body`: a parser of the host has read the body. `challenge`: the vendor of challenges. `process`: no
+ * server, but this process.
+ */
+type Part = 'redis' | 'postgresql' | 'body' | 'challenge' | 'process'
 
 /**
  * A server gave no answer in time, or refused. The caller gets 503. These errors come in floods, and the message and the

@@ -138,6 +138,9 @@ const usedUp = () =>
 
 const noBytes = Buffer.alloc(0)
 
+/** True if no answer can reach the client. A client that has closed its own side gets none from Node. */
+export const isGone = ({ socket }: IncomingMessage) => socket.destroyed || socket.writableEnded
+
 /** The client left before its answer. The request is recorded as 499, and its problem is not sent. */
 export class ClientGone extends Problem {
   constructor() {

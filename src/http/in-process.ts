@@ -3,7 +3,7 @@
  * Every expected result is a value; only an unexpected error is thrown.
  */
 import type { Request } from 'express'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { isObject } from '../base/json.ts'
 import { appName } from '../base/names.ts'
 import { Problem } from '../base/problems.ts'
@@ -16,7 +16,14 @@ import type { SendNotice } from '../notice/send.ts'
 import type { Caller } from '../rules/caller.ts'
 import type { Limited } from '../rules/refused.ts'
 import { checked, readBytes } from './body.ts'
-import { checkCaptchaBody, sendCaptchaBody } from './captchas.ts'
+import {
+  cancelInput,
+  captchaInput,
+  checkByIdInput,
+  checkInput,
+  findInput,
+  noticeInput,
+} from './call-inputs.ts'
 import {
   countNoticesBody,
   type NoticePage,
@@ -24,41 +31,16 @@ import {
   type NoticeView,
   searchNoticesBody,
 } from './notice-reads.ts'
-import { sendNoticeBody } from './notices.ts'
 import {
   admitPluginRequest,
   inPluginRequest,
   isAdmitted,
   notePluginFailure,
   notePluginOutcome,
+  pluginCaller,
 } from './plugin-request.ts'
 import type { Key } from './route.ts'
-import { id, plainText, scene } from './schemas.ts'
 import type { UnderWay } from './under-way.ts'
-
-const idempotencyKey = z
-  .string()
-  .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters')
-  .optional()
-
-/** The caller's API key, for rules by `{keyId}`. */
-const keyId = plainText(64).min(1).optional()
-
-/** Calls in process never get a challenge. */
-const captchaInput = sendCaptchaBody
-  .omit({ challenge: true })
-  .extend({ app: appName, keyId, idempotencyKey, policy: z.string().optional() })
-const checkInput = checkCaptchaBody
-  .omit({ challenge: true })
-  // The check itself decides about the form of the code. A code of another form is only hashed.
-  .extend({ app: appName, keyId, code: z.string().max(320), anyForm: z.boolean().optional() })
-/** Without a recipient, the id names the code. A scene excludes ids of other scenes. */
-const checkByIdInput = checkInput
-  .omit({ channel: true, to: true })
-  .extend({ id, scene: scene.optional() })
-const noticeInput = sendNoticeBody.extend({ app: appName, keyId, idempotencyKey })
-const findInput = z.strictObject({ app: appName, id })
-const cancelInput = findInput.extend({ isPassed: z.boolean().default(false) })
 
 /** `outcome` is `accepted`, `passed` or the error code that HTTP would answer, with the members of that answer. */
 export type CallOutcome<Outcome> =
@@ -114,9 +96,14 @@ export interface PosternCalls {
   >
   /**
    * The bytes of a request's body, for routers that check a signature over them. All such bodies share a limited room.
-   * Rejects with the problem to answer: 413 above `maxBytes`, 400 if the body ends early, 503 without room.
+   * Rejects with the problem to answer: 413 above `maxBytes`, 400 if the body ends early, 503 without room. A request of a
+   * stranger gives way to requests with a key, unless `isGenuine` returns true for its bytes.
    */
-  readBody(request: Request, maxBytes: number): Promise<Buffer>
+  readBody(
+    request: Request,
+    maxBytes: number,
+    isGenuine?: (bytes: Buffer) => boolean,
+  ): Promise<Buffer>
 }
 
 export function createCalls(deps: {
@@ -150,6 +137,8 @@ export function createCalls(deps: {
     }
   }
 
+  const giveWay = () => underWay.giveWay({ app: '', ...pluginCaller() })
+
   /** A call with any fields, because callers in JavaScript have no types. */
   const inProcess =
     <
@@ -158,6 +147,7 @@ export function createCalls(deps: {
     >(
       schema: z.ZodType<Input>,
       work: (asked: Omit<Input, 'app' | 'keyId'>, caller: Caller) => Promise<Outcome>,
+      kind: 'work' | 'reads' = 'work',
     ) =>
     async (given: unknown): Promise<CallOutcome<Outcome>> => {
       const made = await orUnavailable(async () => {
@@ -166,7 +156,11 @@ export function createCalls(deps: {
           admitPluginRequest({ app, keyId }, false)
           const owner = { app, keyId: keyId ?? inProcessKey, isInProcess: true }
           const caller = { ...owner, ip: '', isPage: false, origins: [], sendsOwnCodes }
-          return shown(await inPluginRequest(() => work(asked, caller)))
+          const { ip = '' } = asked as { ip?: string }
+          const sharer = { app, ...pluginCaller(), caller: ip }
+          return shown(
+            await inPluginRequest(() => underWay.inTurn(kind, sharer, () => work(asked, caller))),
+          )
         } catch (error) {
           if (error instanceof Problem) return { outcome: error.code, ...error.members } as never
           throw error
@@ -194,38 +188,47 @@ export function createCalls(deps: {
       cancelCaptcha(app, id, isPassed),
     ),
     sendNotice: inProcess(noticeInput, sendNotice),
-    findNotice: inProcess(findInput, async ({ id }, { app }) => {
-      const notice = await reads.findNotice(app, id)
-      return notice ? { outcome: 'found', notice } : { outcome: 'not_found' }
-    }),
+    findNotice: inProcess(
+      findInput,
+      async ({ id }, { app }) => {
+        const notice = await reads.findNotice(app, id)
+        return notice ? { outcome: 'found', notice } : { outcome: 'not_found' }
+      },
+      'reads',
+    ),
     searchNotices: inProcess(
       searchNoticesBody.extend({ app: appName }),
       async (asked, { app }) => ({
         outcome: 'found',
         ...(await reads.searchNotices(app, asked)),
       }),
+      'reads',
     ),
-    countNotices: inProcess(countNoticesBody.extend({ app: appName }), async (asked, { app }) => ({
-      outcome: 'found',
-      ...(await reads.countNotices(app, asked)),
-    })),
+    countNotices: inProcess(
+      countNoticesBody.extend({ app: appName }),
+      async (asked, { app }) => ({
+        outcome: 'found',
+        ...(await reads.countNotices(app, asked)),
+      }),
+      'reads',
+    ),
     nowMs: deps.nowMs,
     async authenticate(token) {
       const key = await orUnavailable(async () => (isKeyText(token) ? findKey(token) : null))
       const found = key && 'id' in key ? { app: key.app, keyId: key.id, kind: key.kind } : undefined
       // Any visitor of a page has its key, and most plugins refuse it. Such a request is admitted by its first call.
       if (found?.kind === 'secret') admitPluginRequest(found, true)
-      else await underWay.giveWay()
+      else await giveWay()
       if (found) return { outcome: 'authenticated', ...found }
       return { outcome: key ? 'unavailable' : 'unauthorized' }
     },
-    async readBody(request, maxBytes) {
+    async readBody(request, maxBytes, isGenuine = () => false) {
       const share = underWay.bodies.open.open()
       const { res: response } = request
       if (!response || response.closed) share.close()
       else response.once('close', share.close)
       const bytes = await readBytes(request, maxBytes, share)
-      if (!isAdmitted()) await underWay.giveWay()
+      if (!isAdmitted() && !isGenuine(bytes)) await giveWay()
       return bytes
     },
   })

@@ -118,6 +118,7 @@ export function noticeRoutes(deps: {
       name: 'getNotice',
       summary: 'Read the state of a notice.',
       access: 'secret',
+      isRead: true,
       answers: { 200: { description: 'The notice.', schema: noticeView } },
       problems: ['not_found'],
       async run({ caller: { app }, params }) {
@@ -133,6 +134,7 @@ export function noticeRoutes(deps: {
       name: 'searchNotices',
       summary: 'Find notices, newest first. A recipient travels in the body, never in a URL.',
       access: 'secret',
+      isRead: true,
       body: searchNoticesBody,
       answers: { 200: { description: 'One page.', schema: noticePage } },
       problems: ['invalid_recipient'],

@@ -5,6 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Request } from 'express'
 import { inSpan } from '../base/traces.ts'
+import { addressOf } from './address.ts'
 import { type Call, refusalFacts, startRequestSpan } from './request-record.ts'
 
 interface PluginRequest {
@@ -37,6 +38,12 @@ export function admitPluginRequest(
 
 /** True if the plugin knows whose request it is. */
 export const isAdmitted = () => current.getStore()?.call.facts.app !== undefined
+
+/** The caller of the plugin, and the time that its request waited at its socket. */
+export function pluginCaller(): { caller: string; waitedMs: number } {
+  const { request, call } = current.getStore() ?? {}
+  return { caller: request ? addressOf(request) : '', waitedMs: call?.waitedMs ?? 0 }
+}
 
 /** Runs a call in process. */
 export const inPluginRequest = <Result>(work: () => Result): Result =>

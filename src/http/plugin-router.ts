@@ -6,6 +6,7 @@ import { afterPlugin, whileAnswering } from './plugin-request.ts'
 import { invalid } from './problem.ts'
 import { beginRequest, clientClosed, type EndRequest, knownMethods } from './request-record.ts'
 import type { Respond } from './respond.ts'
+import type { UnderWay } from './under-way.ts'
 
 export interface NamedRouter {
   readonly name: string
@@ -15,7 +16,12 @@ export interface NamedRouter {
 /** Paths unknown to the router go on to the next handler. */
 export function createPluginRouter(
   { name, router }: NamedRouter,
-  { respond, endRequest, metrics }: { respond: Respond; endRequest: EndRequest; metrics: Metrics },
+  {
+    respond,
+    endRequest,
+    metrics,
+    underWay,
+  }: { respond: Respond; endRequest: EndRequest; metrics: Metrics; underWay: UnderWay },
 ): RequestHandler {
   // The route label is fixed, because a plugin's path may contain anything.
   const route = `plugin ${name}`
@@ -25,7 +31,7 @@ export function createPluginRouter(
     [...knownMethods, 'other'].flatMap((method) => statuses.map((status) => ({ method, status }))),
   )
   return async (request, response, next) => {
-    const call = beginRequest(request)
+    const call = beginRequest(request, underWay.waitedAtSocketMs())
     const end = () => {
       const { headersSent, statusCode } = response
       endRequest(route, request, call, headersSent ? statusCode : clientClosed)

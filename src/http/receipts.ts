@@ -53,12 +53,13 @@ export function receiptRoute(deps: {
       204: { description: 'Stored, for the webhook provider.' },
     },
     problems: ['forbidden', 'not_found', 'invalid_request', 'payload_too_large'],
-    async run({ params, headers, rawBody, query, note }) {
+    async run({ params, headers, rawBody, query, note, admit }) {
       const { provider = '' } = params
       note({ provider })
       const request = { headers, rawBody, query, receivedAt: Date.now() }
       const parsed = readerOf(provider).parse(request)
       if (!parsed.ok) throw refused(provider, parsed.reason)
+      admit()
       await takeReceipts(provider, parsed.receipts)
       const { status, contentType, body } = parsed.reply
       return { status, headers: { 'content-type': contentType }, text: body }

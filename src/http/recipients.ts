@@ -119,6 +119,7 @@ export function recipientRoutes(deps: {
       name: 'lookUpRecipient',
       summary: 'Look up a recipient: why a code did not arrive, or did not pass.',
       access: 'secret',
+      isRead: true,
       body: lookupBody,
       answers: { 200: { description: 'The records of the recipient.', schema: recipientStory } },
       problems: ['invalid_recipient'],

@@ -12,8 +12,14 @@ export type Facts = Record<string, string | number>
 
 /** The facts about one request that are known so far. */
 export interface Call {
-  /** Start of the request by `performance.now()`. */
+  /** Arrival of the request by `performance.now()`. */
   readonly startMs: number
+  /** The time that it waited at its socket. */
+  readonly waitedMs: number
+  /** A stranger with a right signature, or with a token that only the sender knows. */
+  isKnown?: true
+  /** A preflight of a page that a key lists. */
+  isOfListedPage?: true
   /** The caller's id, if it has the right form. */
   readonly requestId: string
   readonly facts: Facts
@@ -29,11 +35,11 @@ export const clientClosed = 499
 
 export const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
-export function beginRequest({ headers }: Request): Call {
-  const startMs = performance.now()
+export function beginRequest({ headers }: Request, waitedMs = 0): Call {
+  const startMs = performance.now() - waitedMs
   const given = headers['x-request-id'] as string | undefined
   const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : randomUUID()
-  return { startMs, requestId, facts: {} }
+  return { startMs, waitedMs, requestId, facts: {} }
 }
 
 export type EndRequest = ReturnType<typeof createEndRequest>

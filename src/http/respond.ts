@@ -6,6 +6,7 @@ import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import type { Refused } from '../rules/refused.ts'
+import { addressOf } from './address.ts'
 import { ClientGone, NoRoom } from './body.ts'
 import { type Answer, problemAnswer, problemOf } from './problem.ts'
 import {
@@ -52,7 +53,7 @@ export function createRespond(deps: {
     request: Request,
     response: Response,
     work: Work,
-    call = beginRequest(request),
+    call = beginRequest(request, underWay.waitedAtSocketMs()),
   ): Promise<void> {
     const { requestId, facts } = call
     let outcome: Answer | Problem
@@ -71,8 +72,12 @@ export function createRespond(deps: {
       outcome = problemAnswer(outcome, request.headers['accept-language'])
     }
     if (isGone) return end(clientClosed)
-    if (facts.app === undefined) await underWay.giveWay()
-    else if (outcome.status >= 400) await nextTurn()
+    if (facts.app === undefined && !call.isKnown) {
+      await underWay.giveWay({
+        app: call.isOfListedPage ? 'page' : '',
+        caller: addressOf(request),
+      })
+    } else if (outcome.status >= 400) await nextTurn()
     write(response, outcome, requestId, underWay.isClosing())
     end(outcome.status)
 

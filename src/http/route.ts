@@ -30,6 +30,8 @@ export interface RouteRequest<Body = unknown> extends RequestHead {
   rawBody: Buffer
   /** Facts for this request's log line; ids and names only. */
   note(facts: Readonly<Record<string, string | number>>): void
+  /** On open routes: the sender has proved who it is, so its answer does not give way. */
+  admit(): void
 }
 
 export interface Route<Body = unknown> {
@@ -61,6 +63,8 @@ export interface Route<Body = unknown> {
   >
   /** Problems of this route, in addition to the problems of every route. */
   problems: readonly ProblemCode[]
+  /** This route reads rows for programs and support. Few reads run at a time, and apps take turns. */
+  isRead?: true
   /** This route makes a notice and accepts `Idempotency-Key`. */
   isSend?: true
   /** Throws Unavailable if a server is out of reach. */

@@ -23,13 +23,13 @@ import express, {
   type Response,
   type Router,
 } from 'express'
-import { limitableAddress } from '../base/limitable-address.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
 import { inSpan } from '../base/traces.ts'
 import type { Caller } from '../rules/caller.ts'
-import { ClientGone, checked, givenJson, readBytes, readJson } from './body.ts'
+import { addressOf } from './address.ts'
+import { ClientGone, checked, givenJson, isGone, readBytes, readJson } from './body.ts'
 import type { BodyShare } from './body-room.ts'
 import { createBrowserScript } from './browser-script.ts'
 import { createCors, isPreflight } from './cors.ts'
@@ -77,9 +77,13 @@ export function createRouter(deps: {
     const allow = atPath.flatMap(methodsOf).join(', ')
     const pageMethods = atPath.filter(({ access }) => access === 'page').flatMap(methodsOf)
     owner.all(path, (request, response) =>
-      respond(path, request, response, async () => {
+      respond(path, request, response, async (call) => {
         if (pageMethods.length > 0) {
-          if (isPreflight(request)) return cors.preflight(request, response, pageMethods)
+          if (isPreflight(request)) {
+            const answer = await cors.preflight(request, response, pageMethods)
+            if (!(answer instanceof Problem)) call.isOfListedPage = true
+            return answer
+          }
           const refusal = await cors.refuseUnlisted(tokenOf(request), request, response)
           if (refusal) return refusal
         }
@@ -97,14 +101,14 @@ export function createRouter(deps: {
     return isRead ? next() : onlyReads(request, response, next)
   })
   // These files are large, and strangers can request them (I21).
-  router.use(['/docs', '/browser'], async (_request, _response, next) => {
-    await underWay.giveWay()
+  router.use(['/docs', '/browser'], async (request, _response, next) => {
+    await underWay.giveWay({ app: '', caller: addressOf(request) })
     next()
   })
   router.use('/docs', createReadingPage())
   router.use('/browser', createBrowserScript(onlyReads))
   router.use(answerBadPath(respond))
-  const answers = { respond, endRequest: createEndRequest(deps), metrics }
+  const answers = { respond, endRequest: createEndRequest(deps), metrics, underWay }
   for (const one of deps.pluginRouters ?? []) router.use(createPluginRouter(one, answers))
   return router
 
@@ -126,16 +130,25 @@ export function createRouter(deps: {
     }
     const share = underWay.bodies[key === noKey ? 'open' : 'keyed'].open()
     try {
+      const caller = callerOf(key, request)
       const input = {
-        caller: callerOf(key, request),
+        caller,
         basePath: request.baseUrl,
         params: paramsOf(request),
         headers: request.headers,
         note: (more: Facts) => Object.assign(facts, more),
+        admit: () => {
+          call.isKnown = true
+        },
         ...(await inputOf(route, key, request, share)),
       }
-      if (request.socket.destroyed) throw new ClientGone()
-      return await inSpan(call.span, () => route.run(input))
+      const work = async () => {
+        if (isGone(request)) throw new ClientGone()
+        return inSpan(call.span, () => route.run(input))
+      }
+      if (key === noKey) return await work()
+      const sharer = { app: key.app, caller: caller.ip, waitedMs: call.waitedMs }
+      return await underWay.inTurn(route.isRead ? 'reads' : 'work', sharer, work)
     } finally {
       share.close()
     }
@@ -204,10 +217,8 @@ const noBytes = Buffer.alloc(0)
 /** No path has a wildcard, so no parameter is a list. */
 const paramsOf = ({ params }: Request) => params as Record<string, string>
 
-/** The address that a trusted proxy names. If that is not an address, the address of the connection. */
-function callerOf({ id: keyId, app, kind, origins }: Key, { ip = '', socket }: Request): Caller {
-  const address = limitableAddress(ip) ?? limitableAddress(socket.remoteAddress ?? '') ?? ''
-  return { app, keyId, ip: address, isPage: kind === 'publishable', origins }
+function callerOf({ id: keyId, app, kind, origins }: Key, request: Request): Caller {
+  return { app, keyId, ip: addressOf(request), isPage: kind === 'publishable', origins }
 }
 
 /** Answers a broken percent escape in a path. */

@@ -5,7 +5,7 @@ import {
   type Server,
   ServerResponse,
 } from 'node:http'
-import type { Socket } from 'node:net'
+import { createServer as createNetServer, type Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { Express } from 'express'
 import { answerBadHost, answerClientError } from './client-error.ts'
@@ -56,6 +56,8 @@ interface Connection {
 }
 
 export interface HttpServer extends Server {
+  /** Makes another server for the same port. This server serves its connections. */
+  openDoor(): NetServer
   /**
    * Stops without resetting a request. Every later answer has `Connection: close` and is the last one on its
    * connection. For `drainMs` new connections are still accepted, so that a load balancer can notice first. Resolves
@@ -74,6 +76,7 @@ export interface HttpServer extends Server {
 /** The server of the public port or of the admin port. Idle connections stay open longer than a proxy keeps them. */
 export function createHttpServer(app: RequestListener, patience = defaultPatience): HttpServer {
   const connections = new Map<Socket, Connection>()
+  const doors: NetServer[] = []
   let accepted = 0
   let isStopping = false
 
@@ -177,7 +180,9 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
     await untilAllAccepted()
     // Node would destroy idle connections together with bytes that are still under way.
     server.closeIdleConnections = () => {}
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    const closed = Promise.all(
+      [server, ...doors].map((one) => new Promise<void>((resolve) => one.close(() => resolve()))),
+    )
     const sweeping = setInterval(closeQuiet, sweepEveryMs, quietMs)
     const late = setTimeout(onLateBodies, lastRequestsMs)
     const cutOff = setTimeout(() => server.closeAllConnections(), lastRequestsMs + lastAnswersMs)
@@ -187,7 +192,15 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
     clearTimeout(cutOff)
   }
 
-  return Object.assign(server, { stop })
+  function openDoor(): NetServer {
+    const door = createNetServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+      server.emit('connection', socket),
+    )
+    doors.push(door)
+    return door
+  }
+
+  return Object.assign(server, { openDoor, stop })
 }
 
 /**

@@ -2,8 +2,11 @@
  * Requests under way and the rooms for their bodies. A stopping process ends them before it closes the servers they use.
  * A send that was cut off between its quota and its row would answer 503 and keep its uses.
  */
-import { createBatcher } from '../base/batcher.ts'
 import { orLate } from '../base/deadline.ts'
+import type { Metrics } from '../base/metrics.ts'
+import { startSocketWait } from '../base/socket-wait.ts'
+import { createTurns, type Sharer } from '../base/turns.ts'
+import { Overloaded } from '../base/unavailable.ts'
 import { createBodyRoom } from './body-room.ts'
 
 /** The longest wait for bodies at the end. Work with a complete body ends much earlier. */
@@ -13,14 +16,48 @@ const lastWorkMs = 10_000
 /**
  * Callers without a valid key give way to the others (I21): a turn of the event loop answers only this many of them. A
  * connection sends its next request after its answer, so a flood gets as slow as its answers. A send needs some six
- * turns. None of them is refused, because receipts of providers and preflights of pages have no key either.
+ * turns. None of them is refused, because pages of the API and wrong keys get their answer too. Their addresses share
+ * the turns. Preflights of listed pages share them with all others as one app with another, because any stranger can
+ * name such a page.
  */
 const strangersPerTurn = 4
 
+/**
+ * Requests with a key, and calls in process, that work at a time. Above that, they wait for a turn. If more arrive than
+ * this process can answer within two seconds, the rest is refused at once: answered later, their clients would have gone
+ * and would have asked again. The longest wait, the work of the requests under way and a server that answers late
+ * must fit into the 2.5 s of an answer.
+ */
+const turnsOfWork = { maxWaiting: 10_000, maxWaitMs: 1_000, maxExpectedMs: 500 }
+/**
+ * Fewer requests work at a time while the turns of the event loop are long. A long turn keeps everything else waiting:
+ * answers, new requests and new connections. While requests wait for a server, turns are short.
+ */
+const [fewest, most] = [50, 500]
+const [shortTurnMs, longTurnMs] = [25, 50]
+/** Reads of rows leave connections of the pool to sends. */
+const turnsOfReads = { maxUnderWay: 4, maxWaiting: 200, maxWaitMs: 1_000 }
+
 export type UnderWay = ReturnType<typeof createUnderWay>
 
-/** `maxBodyBytes`: the size of each room. */
-export function createUnderWay({ bodiesMs = lastBodiesMs, maxBodyBytes = 16_777_216 } = {}) {
+/** `maxBodyBytes`: the size of each room. `waitSeconds` counts the time of each request before its turn. */
+export function createUnderWay({
+  bodiesMs = lastBodiesMs,
+  maxBodyBytes = 16_777_216,
+  work = { ...turnsOfWork, maxUnderWay: most },
+  waitSeconds = undefined as Metrics['waitSeconds'] | undefined,
+} = {}) {
+  const { maxUnderWay } = work
+  let maxNow = maxUnderWay
+  const socketWait = startSocketWait((workedMs) => {
+    if (workedMs > longTurnMs) maxNow = Math.max(Math.min(fewest, maxUnderWay), maxNow * 0.9)
+    else if (workedMs < shortTurnMs) maxNow = Math.min(maxUnderWay, maxNow * 1.05)
+  })
+  const turns = {
+    work: createTurns({ ...work, maxUnderWay: () => maxNow }),
+    reads: createTurns(turnsOfReads),
+  }
+  const turnsOfStrangers = createTurns({ maxUnderWay: strangersPerTurn })
   // Two rooms, so that a stranger's slow receipts can't fill the room of sends.
   const bodies = { keyed: createBodyRoom(maxBodyBytes), open: createBodyRoom(maxBodyBytes) }
   let count = 0
@@ -34,13 +71,14 @@ export function createUnderWay({ bodiesMs = lastBodiesMs, maxBodyBytes = 16_777_
   }
 
   async function untilNone(): Promise<void> {
-    if (count === 0) return
+    if (count === 0) return socketWait.stop()
     const none = new Promise<void>((resolve) => {
       onNone = resolve
     })
     const timer = setTimeout(refuseBodies, bodiesMs)
     await orLate(none, lastWorkMs, () => {})
     clearTimeout(timer)
+    socketWait.stop()
   }
 
   return {
@@ -59,12 +97,29 @@ export function createUnderWay({ bodiesMs = lastBodiesMs, maxBodyBytes = 16_777_
     },
     isClosing: () => isClosing,
 
+    /** The time that a request which is read now may have waited at its socket. */
+    waitedAtSocketMs: socketWait.ms,
+
     /** Resolves when a request without a valid key may go on. */
-    giveWay: createBatcher<void, void>({
-      maxItems: strangersPerTurn,
-      maxConcurrent: 1,
-      run: async () => {},
-    }),
+    giveWay: (sharer: Sharer): Promise<void> => turnsOfStrangers(sharer, nextTurn, () => {}),
+
+    /** Does the work of a request in its turn. Throws Overloaded if it gets no turn. */
+    inTurn<Result>(
+      kind: keyof typeof turns,
+      sharer: Sharer,
+      work: () => Promise<Result>,
+    ): Promise<Result> {
+      const { waitedMs = 0 } = sharer
+      const startMs = performance.now()
+      return turns[kind](
+        sharer,
+        () => {
+          waitSeconds?.observe({}, (waitedMs + performance.now() - startMs) / 1_000)
+          return work()
+        },
+        noTurn,
+      )
+    },
 
     /** Gives up bodies that are still arriving. */
     refuseBodies,
@@ -76,4 +131,11 @@ export function createUnderWay({ bodiesMs = lastBodiesMs, maxBodyBytes = 16_777_
       return closing
     },
   }
+}
+
+/** Resolves in the next turn of the event loop. */
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+function noTurn(): never {
+  throw new Overloaded('process', 'more requests wait than this process can answer in time')
 }

@@ -44,7 +44,7 @@ export async function createApiRouter(shared: Shared, requests: Requests) {
     ...limitRoutes({ ...limits, loginThrottle: createLoginThrottle(limits) }),
     ...(outbox ? sandboxRoutes(outbox) : []),
   ]
-  const underWay = createUnderWay()
+  const underWay = createUnderWay({ waitSeconds: metrics.waitSeconds })
   const calls = createCalls({
     ...requests,
     ...{ reads, findKey: keys.find, nowMs: database.nowMs, underWay },

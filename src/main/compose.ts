@@ -7,7 +7,7 @@ import type { createLog } from '../base/log.ts'
 import { startLiveness } from '../delivery/liveness.ts'
 import { createAdminServer } from '../http/admin.ts'
 import { createApp } from '../http/app.ts'
-import { listen } from '../http/listen.ts'
+import { listen, listenAtDoors } from '../http/listen.ts'
 import { startReadiness } from '../http/readiness.ts'
 import { answerUnknownPath } from '../http/router.ts'
 import { createHttpServer } from '../http/server.ts'
@@ -129,7 +129,7 @@ async function serveApi(
     trustProxyHops: environment.TRUST_PROXY_HOPS,
   })
   const server = createHttpServer(app)
-  const address = await listen(server, environment.PORT, environment.HOST)
+  const address = await listenAtDoors(server, environment.PORT, environment.HOST)
   const drainMs = environment.DRAIN_SECONDS * 1_000
   closers.onClose(() => server.stop({ drainMs, quietMs, onLateBodies: underWay.refuseBodies }))
   return address

@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createTurns } from '../../src/base/turns.ts'
+import { releaseLater } from '../tools/release.ts'
 
 /** Work that lasts until the test ends it, and a list of the begun work. */
 function open(options: Partial<Parameters<typeof createTurns>[0]> = {}) {
@@ -117,4 +118,91 @@ test('work that fails ends its turn', async () => {
     )
   await expect(fail()).rejects.toThrow('broken')
   await expect(fail()).rejects.toThrow('broken')
+})
+
+describe('more requests than can be answered in time', () => {
+  /** Each work takes 10 ms of a fake clock, one at a time: a hundred a second. */
+  function openSlow() {
+    vi.useFakeTimers()
+    releaseLater(() => vi.useRealTimers())
+    const inTurn = createTurns({ maxUnderWay: 1, maxWaitMs: 1_000, maxExpectedMs: 500 })
+    const tookMs: Record<string, number[]> = {}
+    const refusedAfterMs: Record<string, number[]> = {}
+    const ask = async (app: string, caller: string, waitedMs = 0) => {
+      const startMs = performance.now()
+      const note = (list: Record<string, number[]>) => {
+        list[caller] ??= []
+        list[caller].push(performance.now() - startMs + waitedMs)
+      }
+      await inTurn(
+        { app, caller, waitedMs },
+        async () => {
+          await new Promise((resolve) => setTimeout(resolve, 10))
+          note(tookMs)
+        },
+        () => note(refusedAfterMs),
+      )
+    }
+    return { ask, tookMs, refusedAfterMs }
+  }
+
+  test('the rest is refused at once, as many as possible are answered, and the others in time', async () => {
+    const { ask, tookMs, refusedAfterMs } = openSlow()
+    // Ten seconds of twice the possible number.
+    for (let count = 0; count < 2_000; count++) {
+      void ask('shop', 'a')
+      await vi.advanceTimersByTimeAsync(5)
+    }
+    await vi.advanceTimersByTimeAsync(5_000)
+    const [answered = [], refused = []] = [tookMs.a, refusedAfterMs.a]
+    expect(answered.length + refused.length).toBe(2_000)
+    expect(answered.length).toBeGreaterThan(1_000)
+    expect(Math.max(...answered)).toBeLessThan(600)
+    expect(Math.max(...refused)).toBe(0)
+  })
+
+  test('a caller of few and an app of few lose nothing beside them', async () => {
+    const { ask, tookMs, refusedAfterMs } = openSlow()
+    for (let count = 0; count < 2_000; count++) {
+      void ask('shop', 'flood')
+      if (count % 20 === 0) {
+        void ask('shop', 'ada')
+        void ask('bank', 'bob')
+      }
+      await vi.advanceTimersByTimeAsync(5)
+    }
+    await vi.advanceTimersByTimeAsync(5_000)
+    for (const caller of ['ada', 'bob']) {
+      expect(refusedAfterMs[caller]).toBeUndefined()
+      expect(Math.max(...(tookMs[caller] ?? []))).toBeLessThan(60)
+    }
+  })
+
+  test('the time that a request has waited before counts', async () => {
+    const { ask, refusedAfterMs } = openSlow()
+    for (let count = 0; count < 40; count++) void ask('shop', 'a')
+    await vi.advanceTimersByTimeAsync(100)
+    void ask('shop', 'a', 150)
+    void ask('shop', 'a', 250)
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(refusedAfterMs).toEqual({ a: [250] })
+  })
+})
+
+test('a smaller number of now: running work goes on, and turns begin again below it', async () => {
+  let max = 3
+  const { begun, work, endOne } = open({ maxUnderWay: () => max, maxWaiting: 10 })
+  const all = Array.from({ length: 8 }, (_, at) => work('shop', `${at}`))
+  await endOne()
+  expect(begun).toHaveLength(4)
+  max = 1
+  for (let count = 0; count < 2; count++) await endOne()
+  expect(begun).toHaveLength(4)
+  await endOne()
+  expect(begun).toHaveLength(5)
+  max = 3
+  await endOne()
+  expect(begun).toHaveLength(8)
+  for (let count = 0; count < 3; count++) await endOne()
+  expect(await Promise.all(all)).not.toContain('refused')
 })

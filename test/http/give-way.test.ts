@@ -8,6 +8,8 @@ import { floodedFacades, wire } from '../../bench/flood.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { Problem } from '../../src/base/problems.ts'
+import { createCalls } from '../../src/http/in-process.ts'
+import type { Call } from '../../src/http/request-record.ts'
 import { createRespond } from '../../src/http/respond.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { createPostern, type PosternCalls } from '../../src/main/create-postern.ts'
@@ -26,14 +28,17 @@ function openAsk() {
     underWay: createUnderWay(),
   })
   const turn = countTurns()
-  const turns: { app: string | undefined; turn: number }[] = []
-  const ask = (app?: string, isRefused = true) => {
-    const request = { headers: {}, method: 'GET' } as Request
+  const turns: { app?: string | undefined; ip: string; name?: unknown; turn: number }[] = []
+  const ask = (app?: string, isRefused = true, ip = '10.0.0.1', more: Partial<Call> = {}) => {
+    const request = { headers: {}, method: 'GET', ip } as Request
     const response = {
-      writeHead: () => ({ end: () => turns.push({ app, turn: turn() }) }),
+      writeHead: () => ({
+        end: () => turns.push({ app, ip, name: more.facts?.name, turn: turn() }),
+      }),
     } as unknown as Response
-    return respond('unknown', request, response, async ({ facts }) => {
-      if (app) facts.app = app
+    return respond('unknown', request, response, async (call) => {
+      Object.assign(call, more)
+      if (app) call.facts.app = app
       return isRefused ? new Problem('not_found') : { status: 204 }
     })
   }
@@ -45,7 +50,7 @@ test('I21: a turn answers four callers without a key at most, and those with a k
   const asked = [...Array.from({ length: 50 }, () => ask()), ask('shop', false), ask('shop', false)]
   await Promise.all(asked)
 
-  expect(turns.slice(0, 2)).toEqual([
+  expect(turns.slice(0, 2)).toMatchObject([
     { app: 'shop', turn: 0 },
     { app: 'shop', turn: 0 },
   ])
@@ -62,6 +67,46 @@ test('refusals of callers with a key are written together, before later callers 
   const turnsOf = (app?: string) => turns.filter((one) => one.app === app).map(({ turn }) => turn)
   expect(turnsOf('shop')).toEqual(Array(9).fill(1))
   expect(Math.max(...turnsOf())).toBeGreaterThan(1)
+})
+
+test('I21: addresses share the turns of strangers: a flood of one delays that one', async () => {
+  const { ask, turns } = openAsk()
+  await Promise.all([
+    ...Array.from({ length: 50 }, () => ask()),
+    ...Array.from({ length: 3 }, () => ask(undefined, true, '10.0.0.2')),
+  ])
+  expect(turns).toHaveLength(53)
+  // The first turn is full before the second address asks.
+  expect(turns.slice(0, 10).map(({ ip }) => ip)).toEqual([
+    ...Array(4).fill('10.0.0.1'),
+    ...['10.0.0.1', '10.0.0.2', '10.0.0.1', '10.0.0.2', '10.0.0.1', '10.0.0.2'],
+  ])
+})
+
+test('behind a flood of its own address: a genuine receipt does not wait, and the preflight of a listed page has the next turn', async () => {
+  const { ask, turns } = openAsk()
+  const flood = Array.from({ length: 50 }, () => ask())
+  await Promise.all([
+    ask(undefined, false, '10.0.0.1', { isOfListedPage: true, facts: { name: 'preflight' } }),
+    ask(undefined, false, '10.0.0.1', { isKnown: true, facts: { name: 'receipt' } }),
+    ...flood,
+  ])
+  const turnOf = (name: string) => turns.find((one) => one.name === name)?.turn
+  expect([turnOf('receipt'), turnOf('preflight')]).toEqual([0, 2])
+})
+
+test('a body whose signature is right does not wait; one without gives way', async () => {
+  const calls = createCalls({ underWay: createUnderWay() } as never)
+  const turn = countTurns()
+  const read = async (isGenuine?: () => boolean) => {
+    const request = { headers: {}, body: Buffer.from('x'), res: { once() {} } } as never
+    await calls.readBody(request, 100, isGenuine)
+    return turn()
+  }
+  const flood = Array.from({ length: 20 }, () => read())
+  expect(await read(() => true)).toBe(0)
+  expect(await read(() => false)).toBeGreaterThan(4)
+  await Promise.all(flood)
 })
 
 /** A plugin that refuses every body with its own answer. */

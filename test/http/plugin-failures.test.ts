@@ -36,7 +36,7 @@ async function recordOf(error: Error, answer: (response: Response) => void) {
     expect(found).toEqual({ outcome: 'unavailable' })
     answer(response)
   })
-  const answers = { respond: createRespond(deps), endRequest: createEndRequest(deps), metrics }
+  const answers = { respond: createRespond(deps), endRequest: createEndRequest(deps), ...deps }
   const url = await listen(
     createServer(express().use(createPluginRouter({ name: 'acme', router }, answers))),
   )
@@ -102,7 +102,7 @@ test.each(
       await waits.promise
       next()
     }
-    const answers = { respond: createRespond(deps), endRequest: createEndRequest(deps), metrics }
+    const answers = { respond: createRespond(deps), endRequest: createEndRequest(deps), ...deps }
     const read = express
       .Router()
       .use(place === 'in the plugin' ? wait : (_, __, next) => next())

@@ -172,7 +172,7 @@ test('a receipt is answered once it is in the database, not before, and not at a
     takeReceipts: take,
     metrics: createMetrics({ process: 'api' }),
   })
-  const request = { params: { provider: 'carrier' }, query: {}, headers: {}, note: () => {} }
+  const request = { params: { provider: 'carrier' }, query: {}, headers: {}, note() {}, admit() {} }
   const answer = route.run({ ...request, rawBody: Buffer.alloc(0) } as unknown as RouteRequest)
   const answered = vi.fn()
   answer.then(answered, () => {})

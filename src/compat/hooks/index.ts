@@ -95,9 +95,10 @@ function createHook(postern: PosternCalls, name: string, { kind, secret, app, sc
   async function receive(request: Request): Promise<HookRequest> {
     const head = { headers: request.headers, receivedAt: Date.now() }
     if (!reader.mayBeGenuine(head)) throw notGenuine()
-    const received = { ...head, rawBody: await postern.readBody(request, maxBodyBytes) }
-    if (!reader.isGenuine(received)) throw notGenuine()
-    return received
+    const isGenuine = (rawBody: Buffer) => reader.isGenuine({ ...head, rawBody })
+    const rawBody = await postern.readBody(request, maxBodyBytes, isGenuine)
+    if (!isGenuine(rawBody)) throw notGenuine()
+    return { ...head, rawBody }
   }
 
   /** Sends the codes of a message. Undefined if all were accepted. */

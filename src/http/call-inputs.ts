@@ -1,0 +1,30 @@
+/** The forms of the calls in process: the bodies of HTTP, and what HTTP reads from headers. */
+import { z } from 'zod'
+import { appName } from '../base/names.ts'
+import { checkCaptchaBody, sendCaptchaBody } from './captchas.ts'
+import { sendNoticeBody } from './notices.ts'
+import { id, plainText, scene } from './schemas.ts'
+
+const idempotencyKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters')
+  .optional()
+
+/** The caller's API key, for rules by `{keyId}`. */
+const keyId = plainText(64).min(1).optional()
+
+/** Calls in process never get a challenge. */
+export const captchaInput = sendCaptchaBody
+  .omit({ challenge: true })
+  .extend({ app: appName, keyId, idempotencyKey, policy: z.string().optional() })
+export const checkInput = checkCaptchaBody
+  .omit({ challenge: true })
+  // The check itself decides about the form of the code. A code of another form is only hashed.
+  .extend({ app: appName, keyId, code: z.string().max(320), anyForm: z.boolean().optional() })
+/** Without a recipient, the id names the code. A scene excludes ids of other scenes. */
+export const checkByIdInput = checkInput
+  .omit({ channel: true, to: true })
+  .extend({ id, scene: scene.optional() })
+export const noticeInput = sendNoticeBody.extend({ app: appName, keyId, idempotencyKey })
+export const findInput = z.strictObject({ app: appName, id })
+export const cancelInput = findInput.extend({ isPassed: z.boolean().default(false) })
