@@ -56,6 +56,11 @@ export function gsm7Septets(char: string): readonly number[] | undefined {
   return septetsOf.get(char)
 }
 
+/** The different characters of a text that are outside the alphabet. */
+export const notInGsm7 = (text: string): string[] => [
+  ...new Set([...text].filter((char) => !septetsOf.has(char))),
+]
+
 export function measureSms(text: string): SmsLength {
   const { encoding, segments } = splitSms(text)
   let units = 0

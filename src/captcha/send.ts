@@ -17,6 +17,7 @@ import {
 } from '../notice/message.ts'
 import type { OncePerKey } from '../notice/once-per-key.ts'
 import type { NoticeStore } from '../notice/store.ts'
+import { createValidityText, minutesOf } from '../notice/validity-text.ts'
 import type { CanReach } from '../recipient/mail-domains.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import { type Caller, type Origin, originOf } from '../rules/caller.ts'
@@ -26,7 +27,6 @@ import type { Fields, Quota } from '../rules/quota.ts'
 import { invalidRequest, limitedBy } from '../rules/refused.ts'
 import type { Challenges } from './challenges.ts'
 import type { CodeStore } from './code-store.ts'
-import { createValidityText } from './validity-text.ts'
 
 export interface CaptchaAsked extends SendAsked {
   /** The purpose of the code. */
@@ -173,7 +173,7 @@ export function createSendCaptcha(deps: {
     if (isPending && isTest) await codes.settle(notice, id)
     const own = {
       code: made,
-      minutes: Math.ceil(code.ttlMs / 60_000),
+      minutes: minutesOf(code.ttlMs),
       validity: validityIn(locale),
     }
     const created = await createNotice(notice, { ...params, ...own }, answerBy - performance.now())

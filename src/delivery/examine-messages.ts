@@ -7,7 +7,7 @@ import type { Routes } from './provider-order.ts'
 interface Carrying {
   readonly routes: Routes
   readonly providers: Readonly<Record<string, { readonly kind: string }>>
-  readonly code: { readonly length: number }
+  readonly code: { readonly length: number; readonly ttl: number }
 }
 
 /** Whether each template has a route, and each route a template. */
@@ -57,12 +57,22 @@ function examineRoutes(channel: Channel, file: Carrying, templates: Templates): 
 
 function examineLengths(file: Carrying, templates: Templates): Finding[] {
   const { ok, warning } = about('templates')
-  const long = templates.smsLengths(file.code.length).filter(({ segments }) => segments > 1)
+  const { length, ttl: ttlMs } = file.code
+  const long = templates.smsLengths({ length, ttlMs }).filter(({ segments }) => segments > 1)
   if (long.length === 0) return [ok('every SMS template fits into one message')]
-  return long.map(({ template, locale, segments }) =>
-    warning(
-      `${template}/sms.${locale} needs ${segments} messages, and carriers bill each one`,
-      'shorten it',
-    ),
-  )
+  return long.map(({ template, locale, segments, odd }) => {
+    const text = `${template}/sms.${locale} needs ${segments} messages, and carriers bill each one`
+    // With many of them, the language needs them.
+    if (odd.length === 0 || odd.length > fewCharacters) return warning(text, 'shorten it')
+    const names = odd.map((char) => `"${char}" (${pointOf(char)})`).join(', ')
+    return warning(
+      `${text}. The GSM 7-bit alphabet lacks ${names}, so a message has room for 70 characters in place of 160`,
+      'replace these characters, such as a curved apostrophe by a straight one, or shorten it',
+    )
+  })
 }
+
+const fewCharacters = 5
+
+const pointOf = (char: string) =>
+  `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`

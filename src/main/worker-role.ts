@@ -15,7 +15,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   const { file, templates, providers } = shared.config
   const { database, redis, openRedis, keyPrefix } = shared.servers
   const { notices, receipts, codes, events, producer, outbox } = shared.stores
-  for (const facts of templates.smsLengths(file.code.length)) {
+  for (const facts of templates.smsLengths({ length: file.code.length, ttlMs: file.code.ttl })) {
     if (facts.segments > 1) log.longTemplate(facts)
   }
   const deps: SandboxDeps = {

@@ -4,7 +4,7 @@
  * Variables are strict: a template names its variables, and the API refuses a request that lacks one. So no rendered text
  * has a gap. Values are data: text contains them unchanged, HTML escapes them, and no value is interpreted.
  *
- * An SMS may end with the line `@shop.example #{{code}}`. Browsers on that site then offer to fill in the code (WebOTP).
+ * An SMS may end with the line `@shop.example #{{code}}`, or with ` @frame.example` behind it. Browsers on that site then offer to fill in the code (WebOTP).
  * It works only as the last line in this form, so any other place or form is a mistake.
  */
 import { readFileSync } from 'node:fs'
@@ -34,7 +34,7 @@ export function readSources(
   locale: string,
   hasHtml: boolean,
 ): Record<string, string> {
-  const source = readFileSync(join(folder, `${channel}.${locale}.txt`), 'utf8').trimEnd()
+  const source = readText(join(folder, `${channel}.${locale}.txt`)).trimEnd()
   const sources: Record<string, string> = { text: source }
   if (channel === 'email') {
     const match = /^Subject: (.+)\n(?:List-Unsubscribe: (.+)\n)?\n([\s\S]+)$/.exec(source)
@@ -42,13 +42,17 @@ export function readSources(
     sources.subject = match[1] as string
     sources.text = match[3] as string
     if (match[2] !== undefined) sources.listUnsubscribe = match[2]
-    if (hasHtml) sources.html = readFileSync(join(folder, `${channel}.${locale}.html`), 'utf8')
+    if (hasHtml) sources.html = readText(join(folder, `${channel}.${locale}.html`))
   }
 
   if (channel === 'sms') checkWebOtp(source)
   checkUnsubscribe(sources)
   return sources
 }
+
+/** Editors on Windows write a byte order mark and CRLF. A mark in an SMS would halve its room. */
+const readText = (path: string) =>
+  readFileSync(path, 'utf8').replaceAll('\ufeff', '').replaceAll('\r\n', '\n')
 
 export function createVariant(sources: Readonly<Record<string, string>>): Variant {
   const variables = new Set<string>()
@@ -75,12 +79,15 @@ export function createVariant(sources: Readonly<Record<string, string>>): Varian
   }
 }
 
+/** The second host is the origin of a frame (https://wicg.github.io/sms-one-time-codes/#format). */
+const webOtpLine = /^@[a-z0-9.-]+ #\{\{code\}\}( @[a-z0-9.-]+)?$/i
+
 function checkWebOtp(source: string): void {
   const lines = source.split('\n')
   lines.forEach((line, index) => {
     if (!line.startsWith('@')) return
     const isLast = index > 0 && index === lines.length - 1
-    if (!isLast || !/^@[a-z0-9.-]+ #\{\{code\}\}$/.test(line)) {
+    if (!isLast || !webOtpLine.test(line)) {
       throw new Error(
         `line ${index + 1}: a WebOTP line must be the last one, "@shop.example #{{code}}"`,
       )

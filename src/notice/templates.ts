@@ -7,8 +7,10 @@ import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Channel } from '../base/channel.ts'
-import { measureSms, type SmsLength } from '../base/sms-length.ts'
+import { measureSms, notInGsm7, type SmsLength } from '../base/sms-length.ts'
+import { canonicalLocale, nearestLocale } from './nearest-locale.ts'
 import { createVariant, type Rendered, readSources, type Variant } from './template-variant.ts'
+import { createValidityText, minutesOf } from './validity-text.ts'
 
 type Variants = Record<Channel, Map<string, Variant>>
 
@@ -32,8 +34,9 @@ export function readTemplates(
     const files = listFolder(join(folder, template), problems)
     const found: Variants = { sms: new Map(), email: new Map() }
     for (const file of files) {
-      const name = /^(sms|email)\.([a-z]{2}(?:-[A-Z]{2})?)\.(txt|html)$/.exec(file)
-      if (!name) report(`${template}/${file}`, 'is not named <sms|email>.<locale>.<txt|html>')
+      const name = /^(sms|email)\.([\w-]+)\.(txt|html)$/.exec(file)
+      if (!name || canonicalLocale(name[2] as string) === undefined)
+        report(`${template}/${file}`, 'is not named <sms|email>.<locale>.<txt|html>')
       else if (name[3] === 'txt') {
         const channel = name[1] as Channel
         const locale = name[2] as string
@@ -89,16 +92,14 @@ function createTemplates(
     },
 
     /**
-     * The locale nearest to `wanted` (RFC 4647 look-up: the whole tag, then one subtag less each time). Otherwise the
-     * default: English, or the first locale of the template. Undefined only if the template has no file for the channel.
+     * The locale nearest to `wanted`. Otherwise the default: English, or the first locale of the template. Undefined only
+     * if the template has no file for the channel.
      */
     findLocale(template: string, channel: Channel, wanted = ''): string | undefined {
       const available = this.locales(template, channel)
-      for (let range = languageRange(wanted); range !== ''; range = shorterRange(range)) {
-        const locale = available.find((each) => each.toLowerCase() === range)
-        if (locale !== undefined) return locale
-      }
-      return available.find((locale) => locale === defaultLocale) ?? available[0]
+      const isThere = available.includes(wanted)
+      const nearest = isThere ? wanted : nearestLocale(wanted, available)
+      return nearest ?? available.find((locale) => locale === defaultLocale) ?? available[0]
     },
 
     /** True if the template uses this variable in any channel and locale. */
@@ -118,13 +119,25 @@ function createTemplates(
       return find(template, channel, locale)?.pathVariables ?? new Set()
     },
 
-    /** The smallest length of each SMS: with a code and all other variables empty. */
-    smsLengths(codeLength: number): ({ template: string; locale: string } & SmsLength)[] {
+    /**
+     * The smallest length of each SMS: with a code, its time, and all other variables empty. `odd`: the characters outside
+     * the GSM 7-bit alphabet.
+     */
+    smsLengths(code: {
+      length: number
+      ttlMs: number
+    }): ({ template: string; locale: string; odd: string[] } & SmsLength)[] {
+      const validityIn = createValidityText(code.ttlMs)
       return [...variants].flatMap(([template, all]) =>
         [...all.sms].map(([locale, { variables, render }]) => {
-          const values = Object.fromEntries([...variables].map((name) => [name, '']))
-          if ('code' in values) values.code = '0'.repeat(codeLength)
-          return { template, locale, ...measureSms(render(values).text) }
+          const known: Record<string, string> = {
+            code: '0'.repeat(code.length),
+            validity: validityIn(locale),
+            minutes: String(minutesOf(code.ttlMs)),
+          }
+          const values = Object.fromEntries([...variables].map((name) => [name, known[name] ?? '']))
+          const { text } = render(values)
+          return { template, locale, odd: notInGsm7(text), ...measureSms(text) }
         }),
       )
     },
@@ -146,19 +159,6 @@ function createTemplates(
 }
 
 const defaultLocale = 'en'
-
-/** Real tags are shorter. The look-up of a tag of 16 kB would take quadratic time. */
-const maxRangeLength = 64
-
-/** Some platforms write zh_CN. */
-function languageRange(wanted: string): string {
-  return wanted.slice(0, maxRangeLength).toLowerCase().replaceAll('_', '-')
-}
-
-/** Removes the last subtag, and a single letter before it: such a letter only introduces the next subtag. */
-function shorterRange(range: string): string {
-  return range.slice(0, Math.max(0, range.lastIndexOf('-'))).replace(/-[a-z0-9]$/, '')
-}
 
 function listFolder(folder: string, problems: string[]): string[] {
   try {

@@ -183,6 +183,29 @@ describe('policy file', () => {
 })
 
 test.each([
+  // 160 characters without the time in it.
+  [
+    `${'x'.repeat(151)} {{code}} {{validity}}`,
+    't/sms.en needs 2 messages, and carriers bill each one',
+    'shorten it',
+  ],
+  [
+    `It\u2019s {{code}}. ${'x'.repeat(60)}`,
+    't/sms.en needs 2 messages, and carriers bill each one. The GSM 7-bit alphabet lacks "\u2019" (U+2019), so a message has room for 70 characters in place of 160',
+    'replace these characters, such as a curved apostrophe by a straight one, or shorten it',
+  ],
+  [
+    `${'您好，欢迎光临'.repeat(11)}{{code}}`,
+    't/sms.en needs 2 messages, and carriers bill each one',
+    'shorten it',
+  ],
+])('an SMS template that is too long with its values, %#: %s', (text, what, advice) => {
+  const templates = loadTemplates(templatesFolder({ 't/sms.en.txt': text }))
+  const findings = examineMessages(fileOf('routes: {}'), templates)
+  expect(findings.at(-1)).toMatchObject({ state: 'warning', message: what, advice })
+})
+
+test.each([
   [
     'routes: { email: [{ use: [mail] }] }',
     ['warning: no route for sms', 'ok: email: 1 route(s), every message has one'],

@@ -133,6 +133,41 @@ describe('findLocale', () => {
     expect(templates.findLocale('t', 'sms', wanted)).toBe(locale)
   })
 
+  const nearest = (locales: string, wanted: string) =>
+    load(
+      Object.fromEntries(locales.split(' ').map((locale) => [`t/sms.${locale}.txt`, 'x'])),
+    ).findLocale('t', 'sms', wanted)
+
+  test.each([
+    ['en zh zh-TW', 'zh-HK', 'zh-TW'],
+    ['en zh zh-TW', 'zh-Hant-MO', 'zh-TW'],
+    ['en zh zh-TW', 'zh-SG', 'zh'],
+    ['en zh-CN zh-TW', 'zh', 'zh-CN'],
+    ['en zh zh-Hant', 'zh-TW', 'zh-Hant'],
+    ['en zh-HK zh-Hant zh-TW', 'zh-Hant-TW', 'zh-Hant'],
+    ['en zh-HK zh-Hant zh-TW', 'zh-MO', 'zh-Hant'],
+    ['en zh', 'zh-TW', 'zh'],
+    ['en no', 'nb-NO', 'no'],
+    ['en nb', 'no', 'nb'],
+    ['en he', 'iw', 'he'],
+    ['en iw', 'he-IL', 'iw'],
+    ['en id', 'in-ID', 'id'],
+    ['en es-MX', 'es-AR', 'es-MX'],
+    ['en es-419 es-ES', 'es-419', 'es-419'],
+    ['en es-419', 'es-CO', 'es-419'],
+    ['en fil', 'tl-PH', 'fil'],
+    ['en sr sr-Latn', 'sr-Latn-RS', 'sr-Latn'],
+    ['en sr-Latn', 'sr', 'sr-Latn'],
+    ['en-GB en-US', 'en-AU', 'en-US'],
+    ['en pt-BR', 'pt-PT', 'pt-BR'],
+    ['en nn', 'nb', 'en'],
+  ])(
+    'of %s, a reader of %s gets %s: the same script, then the same language, then the default',
+    (locales, wanted, locale) => {
+      expect(nearest(locales, wanted)).toBe(locale)
+    },
+  )
+
   test('without English the default is the first variant', () => {
     expect(templates.findLocale('german', 'sms', 'fr')).toBe('de')
     expect(templates.findLocale('german', 'sms')).toBe('de')
@@ -158,6 +193,8 @@ test('uses: a variable of any variant of the template, and no other', () => {
 describe('readTemplates', () => {
   const faults: [string, Record<string, string>, RegExp][] = [
     ['a file of another name', { 't/letter.en.txt': 'x' }, /t\/letter\.en\.txt: is not named/],
+    ['a name that is no tag', { 't/sms.zh_CN.txt': 'x' }, /t\/sms\.zh_CN\.txt: is not named/],
+    ['a tag that does not exist', { 't/sms.e-n.txt': 'x' }, /t\/sms\.e-n\.txt: is not named/],
     [
       'an HTML part without text',
       { 't/email.en.html': 'x' },
@@ -205,6 +242,32 @@ describe('readTemplates', () => {
   test('a WebOTP line at the end stays', () => {
     const { render } = sms('{{code}}\n@shop.example #{{code}}')
     expect(render('t', 'sms', 'en', { code: '42' }).text).toBe('42\n@shop.example #42')
+  })
+
+  test.each(['@Top.Shop.example #{{code}} @pay.example', '@SHOP.example #{{code}}'])(
+    'a WebOTP line for a frame, or with capital letters, stays: %s',
+    (line) => {
+      const text = sms(`Code {{code}}\n${line}`).render('t', 'sms', 'en', { code: '42' })
+      expect(text.text).toBe(`Code 42\n${line.replace('{{code}}', '42')}`)
+    },
+  )
+
+  test('files as editors on Windows write them, with a byte order mark and CRLF, are read as others', () => {
+    const windows = (text: string) => `\ufeff${text.replaceAll('\n', '\r\n')}`
+    const templates = load({
+      't/email.en.txt': windows(
+        'Subject: News\nList-Unsubscribe: mailto:off@acme.test\n\nHello\nAnn\n',
+      ),
+      't/email.en.html': windows('<p>\nHello'),
+      't/sms.en.txt': windows('{{code}}\n@shop.example #{{code}}\n'),
+    })
+    expect(templates.render('t', 'email', 'en', {})).toEqual({
+      subject: 'News',
+      listUnsubscribe: 'mailto:off@acme.test',
+      text: 'Hello\nAnn',
+      html: '<p>\nHello',
+    })
+    expect(templates.render('t', 'sms', 'en', { code: '42' }).text).toBe('42\n@shop.example #42')
   })
 
   test('a comment is not part of the message', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createValidityText } from '../../src/captcha/validity-text.ts'
+import { createValidityText } from '../../src/notice/validity-text.ts'
 
 test.each([
   [300_000, '5 minutes', '5 分钟'],
@@ -16,3 +16,12 @@ test.each([
   const validity = createValidityText(ttlMs)
   expect([validity('en'), validity('zh'), validity('en')]).toEqual([en, zh, en])
 })
+
+test.each(['fr-CA', 'fr', 'de', 'pl', 'sv', 'no', 'nb', 'fi'])(
+  '%s: only plain spaces',
+  (locale) => {
+    for (const ttlMs of [300_000, 20_000, 86_400_000, 3_600_000]) {
+      expect(createValidityText(ttlMs)(locale)).toMatch(/^\d+ [\p{L}.]+$/u)
+    }
+  },
+)

@@ -19,7 +19,14 @@ export function createValidityText(ttlMs: number): (locale: string) => string {
 function textIn(locale: string, unit: string, count: number): string {
   const options = { style: 'unit', unit, unitDisplay: 'long' } as const
   // Adds a space between a number and Chinese characters, as in Postern's other texts.
-  return new Intl.NumberFormat(locale, options)
-    .format(count)
-    .replace(/(\d)(?=\p{Script=Han})/u, '$1 ')
+  return (
+    new Intl.NumberFormat(locale, options)
+      .format(count)
+      .replace(/(\d)(?=\p{Script=Han})/u, '$1 ')
+      // One no-break space would make a whole SMS UCS-2, which has room for half as many characters.
+      .replace(/\p{Zs}/gu, ' ')
+  )
 }
+
+/** The same in minutes, rounded up. */
+export const minutesOf = (ttlMs: number) => Math.ceil(ttlMs / minuteMs)

@@ -1,0 +1,72 @@
+/**
+ * The edition of a text that a reader of a language understands best. Scripts come before countries: a reader in Hong Kong
+ * reads the edition for Taiwan, and not the one in simplified characters.
+ */
+
+interface Tag {
+  /** In canonical form, in lower case. */
+  readonly name: string
+  readonly language: string
+  /** With the script that this language has in this country. */
+  readonly script: string
+  /** Language, script and country. */
+  readonly full: string
+}
+
+/** Real tags are shorter. The look-up of a tag of 16 kB would take quadratic time. */
+const maxTagLength = 64
+
+/** `among` are valid tags. Undefined if none of them has the language. */
+export function nearestLocale(wanted: string, among: readonly string[]): string | undefined {
+  const tag = tagOf(wanted)
+  if (!tag) return undefined
+  const editions = among.map((locale) => ({ locale, ...editionOf(locale) }))
+  const ofLanguage = editions.filter(({ language }) => language === tag.language)
+  const ofScript = ofLanguage.filter(({ script }) => script === tag.script)
+  for (const range of [...rangesOf(tag.name), ...rangesOf(tag.full)]) {
+    const full = tagOf(range)?.full
+    const found =
+      ofScript.find(({ name }) => name === range) ?? ofScript.find((each) => each.full === full)
+    if (found) return found.locale
+  }
+  return (ofScript[0] ?? ofLanguage[0])?.locale
+}
+
+/** The tag in canonical form. Undefined for a text that is not a tag. */
+export function canonicalLocale(text: string): string | undefined {
+  try {
+    return Intl.getCanonicalLocales(text)[0]
+  } catch {
+    return undefined
+  }
+}
+
+/** Reads as much from the beginning of a text as is a tag. Some platforms write zh_CN. */
+function tagOf(text: string): Tag | undefined {
+  const given = text.slice(0, maxTagLength).toLowerCase().replaceAll('_', '-')
+  const range = rangesOf(given).find((each) => canonicalLocale(each) !== undefined)
+  if (!range) return undefined
+  // Norwegian is written as `nb` and as `no`.
+  const locale = new Intl.Locale(new Intl.Locale(range).baseName.replace(/^nb\b/, 'no'))
+  const { language, script = '', region } = locale.maximize()
+  const full = [language, script, region].filter(Boolean).join('-').toLowerCase()
+  return { name: locale.baseName.toLowerCase(), language, script, full }
+}
+
+/** The whole tag, then one subtag less each time (RFC 4647, 3.4). A single letter only introduces the next subtag. */
+function rangesOf(tag: string): string[] {
+  const ranges = []
+  for (let rest = tag; rest !== ''; ) {
+    ranges.push(rest)
+    rest = rest.slice(0, Math.max(0, rest.lastIndexOf('-'))).replace(/-[a-z0-9]$/, '')
+  }
+  return ranges
+}
+
+/** The editions of all templates are few. */
+const editionsRead = new Map<string, Tag | undefined>()
+
+function editionOf(locale: string): Tag | undefined {
+  if (!editionsRead.has(locale)) editionsRead.set(locale, tagOf(locale))
+  return editionsRead.get(locale)
+}
