@@ -7,7 +7,7 @@
 --          remember  notice id, tries, digest, ms to live, 1 if another key may have a code (else 0),
 --                    data for the caller of the right guess ("": nothing)
 --          settle (its code replaces all earlier codes), forget  notice id
---          drop      notice id or "" for any (ends these codes, but keeps the fact that they existed)
+--          drop      notice id or "" for any (ends these codes, but keeps the fact that they existed), request id
 --          guess     request id, notice id or "" for any, digests (one per secret in use)
 --          takeBack  request id of a guess
 --          look      notice id or "" for any
@@ -17,7 +17,7 @@
 --          remember: 1 pending, 0 current at once, because there was no other code
 --          settle: the end of the code (ms) if it is current now, -1 if the owner has no code
 --          forget, clear, takeBack: 1 if there was something
---          drop: a notice id, or {notice id, data}, of a code that was not used; 0 if there was none
+--          drop: a notice id, or {notice id, data}, of a code that was not used, or that this request ended; 0 if there was none
 --          guess: a notice id, or {notice id, data}, if right (the code is used up); the tries left of a wrong guess;
 --          {0, notice id} for the guess that took the last try; or why nothing was compared: -1 there is no such code,
 --          -2 it is out of tries, -3 it was used or ended
@@ -60,11 +60,12 @@ end
 
 local function endOf(code) return code.onPass and { code.id, code.onPass } or code.id end
 
-function steps.drop(codes, wanted)
+function steps.drop(codes, wanted, request)
   local answer, isChanged = 0, false
   for _, code in ipairs(codes) do
     if wanted == '' or wanted == code.id then
-      if code.state ~= 'used' then answer = endOf(code) end
+      if code.state ~= 'used' then code.endedBy = request end
+      if code.endedBy == request then answer = endOf(code) end
       -- Takers are removed, so that no guess can be taken back. Otherwise that would bring back the code.
       code.state, code.takers, code.digest, isChanged = 'used', ',', '', true
     end

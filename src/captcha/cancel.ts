@@ -9,6 +9,7 @@ import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { GuessLimits } from '../rules/guess-limits.ts'
 import type { Refused } from '../rules/refused.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
+import type { EndedCode } from './code-answers.ts'
 import { type CodeOwner, type CodeStore, ownerOf } from './code-store.ts'
 
 export type CancelOutcome =
@@ -56,7 +57,7 @@ export function createFindCaptcha(deps: {
 
 export function createCancelCaptcha(deps: {
   findCaptcha: FindCaptcha
-  codes: Pick<CodeStore, 'look' | 'drop'>
+  codes: Pick<CodeStore, 'settle' | 'look' | 'drop'>
   endCode: (end: { id: string; end: CodeEnd }) => Promise<void>
   limits: Pick<GuessLimits, 'refund'>
   events: Pick<CaptchaEvents, 'passed'>
@@ -75,16 +76,20 @@ export function createCancelCaptcha(deps: {
     const captcha = await findCaptcha(app, id)
     if (!captcha) return { outcome: 'not_found' }
     const end = isPassed ? 'passed' : 'canceled'
+    // The row exists, so its code replaces the earlier ones, as it would before its message is sent.
+    await codes.settle(captcha, id)
     const live = await codes.look(captcha, id)
     if (live.result === 'gone' && captcha.codeEnd !== end) {
       return { outcome: 'code_gone', reason: live.reason }
     }
     await endCode({ id, end })
-    const ended = await codes.drop(captcha, id)
-    if (ended && isPassed && !testRecipients.isTestRecipient(captcha.to)) {
+    const finish = (ended: EndedCode) => {
+      if (!isPassed || testRecipients.isTestRecipient(captcha.to)) return
       limits.refund(ended)
       events.passed(captcha, id)
     }
+    const ended = await codes.drop(captcha, id, finish)
+    if (ended) finish(ended)
     return { outcome: 'canceled' }
   }
 }

@@ -14,11 +14,9 @@
  * name, and settling it removes the earlier codes under the other name. So an owner never has two valid codes.
  */
 import { randomUUID } from 'node:crypto'
-import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
 import { defaultScene } from '../base/default-scene.ts'
-import { loadScript, type RedisClient } from '../base/redis-script.ts'
-import { reachRedis } from '../base/unavailable.ts'
+import type { RedisClient } from '../base/redis-script.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import {
@@ -29,6 +27,7 @@ import {
   type LiveCode,
   type SettleResult,
 } from './code-answers.ts'
+import { type Answer, createCodeSteps, type Step } from './code-steps.ts'
 
 /** The owner of a code: a code for one owner never passes for another. */
 export interface CodeOwner {
@@ -53,32 +52,6 @@ export const ownerOf = (row: {
 
 export type CodeStore = ReturnType<typeof createCodeStore>
 
-/** One step of the script: its name and its arguments. */
-type Step =
-  | [
-      'remember',
-      noticeId: string,
-      tries: string,
-      digest: string,
-      ttlMs: string,
-      hasOthers: '0' | '1',
-      onPass: string,
-    ]
-  | ['settle' | 'forget', noticeId: string]
-  | ['guess', requestId: string, noticeId: string, ...digests: string[]]
-  | ['takeBack', requestId: string]
-  | ['look' | 'drop', noticeId: string]
-  | ['clear', endsMs: string, noticeId: string]
-  | ['scenes']
-
-type Answer =
-  | string
-  | number
-  | [noticeId: string, sealed: string]
-  | [0, noticeId: string]
-  | string[]
-
-const script = loadScript('codes-N')
 const maxUnanswered = 10_000
 
 export function createCodeStore(
@@ -99,22 +72,7 @@ export function createCodeStore(
   const digestsOf = (owner: CodeOwner, code: string) =>
     secrets.codeDigests([...partsOf(owner), code])
 
-  const take = createBatcher<{ key: string; scene: string; step: Step }, Answer>({
-    // In a cluster the keys of one call must be in one slot. Keys of different owners are not.
-    ...(redis.isCluster
-      ? { maxItems: 1, maxConcurrent: 256, hasManyServers: true }
-      : { maxItems: 128, maxConcurrent: 4 }),
-    run(steps) {
-      const keys = steps.map(({ key }) => key)
-      const args = steps.flatMap(({ scene, step: [name, ...rest] }) => [
-        rest.length + 2,
-        name,
-        scene,
-        ...rest,
-      ])
-      return reachRedis(script.run(redis, keys, args)) as Promise<Answer[]>
-    },
-  })
+  const take = createCodeSteps(redis)
 
   const takeUnderEveryName = (owner: CodeOwner, step: Step) =>
     Promise.all(keysOf(owner).map((key) => take({ key, scene: owner.scene, step })))
@@ -230,11 +188,28 @@ export function createCodeStore(
 
     /**
      * Ends every code of the owner, or the code of one notice. A pending code becomes `gone`, not `lost`. Returns a code
-     * that was not used before.
+     * that was not used before. If Redis gives no answer, the step is done again when Redis answers, and `onLate` is called
+     * with that code: what follows from its end is then done once, by this call or by a repeat.
      */
-    async drop(owner: CodeOwner, noticeId = ''): Promise<EndedCode | undefined> {
-      const answers = await takeUnderEveryName(owner, ['drop', noticeId])
-      return answers.map(endedBy).find((ended) => ended)
+    async drop(
+      owner: CodeOwner,
+      noticeId = '',
+      onLate?: (ended: EndedCode) => void,
+    ): Promise<EndedCode | undefined> {
+      const step: Step = ['drop', noticeId, randomUUID()]
+      const run = async () =>
+        (await takeUnderEveryName(owner, step)).map(endedBy).find((ended) => ended)
+      try {
+        return await run()
+      } catch (error) {
+        let isDone = !onLate
+        unanswered.add(step.join(' '), async () => {
+          const ended = isDone ? undefined : await run()
+          isDone = true
+          if (ended) onLate?.(ended)
+        })
+        throw error
+      }
     },
 
     /** Undoes `remember` for a notice that was not made, now or when Redis answers again. */

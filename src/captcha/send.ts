@@ -134,6 +134,8 @@ export function createSendCaptcha(deps: {
     const entry = await challenges.enter(caller, challenge)
     if ('outcome' in entry) return entry
     let isTaken = false
+    let isRemembered = false
+    let isAnswered = false
     let created: CreatedNotice | undefined
     try {
       const decision = await quota.acquire(policy, fields, notice.id, entry.isHuman)
@@ -143,17 +145,22 @@ export function createSendCaptcha(deps: {
       }
       isTaken = true
       const lock = lockOf(notice, origin)
-      if (!(await canReach(notice))) return { outcome: 'invalid_recipient' }
+      if (!(await canReach(notice))) {
+        // The challenge stays used too: each look-up in DNS has cost one.
+        isTaken = false
+        isAnswered = true
+        quota.releaseUnsent(policy, fields, notice.id)
+        return { outcome: 'invalid_recipient' }
+      }
+      isRemembered = true
       const refund = guessLimits.refundOf(policy, fields)
       created = await makeCode(notice, params, given, refund, answerBy)
       const resendAtMs = created.createdAt.getTime() + decision.nextInMs
       return acceptedOf(created, given, resendAtMs, await lock)
     } finally {
-      if (!created) entry.giveBack()
-      if (!created && isTaken) {
-        codes.forget(notice, notice.id)
-        quota.release(policy, fields, notice.id)
-      }
+      if (!created && !isAnswered) entry.giveBack()
+      if (!created && isRemembered) codes.forget(notice, notice.id)
+      if (!created && isTaken) quota.release(policy, fields, notice.id)
     }
   }
 

@@ -22,8 +22,12 @@ const secret = z
 export const redisUrl = z
   .string()
   .regex(
-    /^rediss?(\+cluster|\+sentinel(?=:\/\/[^/?]+\/[^/?]))?:\/\/./,
-    'must begin with redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS). After sentinels comes the name of their master',
+    /^rediss?(\+cluster|\+sentinel)?:\/\/[^/?]/,
+    'must begin with redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS)',
+  )
+  .refine(
+    (url) => !url.includes('+sentinel:') || /^[^/]*\/\/[^/]+\/[^/?]/.test(url),
+    'must have the name of the master after the sentinels: redis+sentinel://h:p,h:p/name',
   )
 
 const environmentSchema = z.object({

@@ -85,12 +85,17 @@ export function createSendNotice(deps: {
     const decision = await quota.acquire(policy, fields, notice.id)
     if (!decision.admitted) return limitedBy(policy, decision)
     let created: CreatedNotice | undefined
+    let isReached = true
     try {
-      if (!(await canReach(notice))) return { outcome: 'invalid_recipient' }
+      isReached = await canReach(notice)
+      if (!isReached) {
+        quota.releaseUnsent(policy, fields, notice.id)
+        return { outcome: 'invalid_recipient' }
+      }
       created = await createNotice(notice, params, answerBy - performance.now())
       return acceptedOf(created, created.createdAt.getTime() + decision.nextInMs)
     } finally {
-      if (!created) quota.release(policy, fields, notice.id)
+      if (!created && isReached) quota.release(policy, fields, notice.id)
     }
   }
 }

@@ -17,6 +17,8 @@ interface Field {
   readonly isPersonal?: true
   /** Derived from the recipient. Rules with such a field do not apply to test recipients, who may get sends all day. */
   readonly isOfRecipient?: true
+  /** Each value of the field belongs to one caller. */
+  readonly isOfCaller?: true
   /** Support can derive the value from a recipient and an app. Other fields are known only during a request. */
   readonly isKnown?: true
   /** The value is personal, or could be found by trying all values. Records store a short keyed hash of it. */
@@ -49,6 +51,7 @@ export const fields: Readonly<Record<string, Field>> = {
     meaning:
       "the address of the caller of Postern, see [the person's address](http.md#what-every-call-has); an IPv6 address counts as its /64",
     of: 'sends and checks',
+    isOfCaller: true,
     isHashed: true,
   },
   prefix: {
@@ -116,6 +119,7 @@ export const fields: Readonly<Record<string, Field>> = {
     noun: { en: 'one API key', zh: '同一 API 密钥' },
     meaning: 'the id of the API key',
     of: 'sends and checks',
+    isOfCaller: true,
   },
   block: {
     noun: { en: 'one block of numbers', zh: '同一号段' },

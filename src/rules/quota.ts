@@ -6,10 +6,11 @@ import { canonical, canonicalRecord } from '../base/canonical.ts'
 import type { Channel } from '../base/channel.ts'
 import { wideAddress } from '../base/limitable-address.ts'
 import { noteInSpan, traced } from '../base/traces.ts'
-import type { Decision, Limiter, Policies, Refusal } from '../limiter/index.ts'
+import type { Decision, Limiter, Policies, Refusal, Rule } from '../limiter/index.ts'
 import { mailboxOf, prefixOf } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { Origin } from './caller.ts'
+import { fieldsThat } from './key-fields.ts'
 import { isCheckPolicy, testPolicyOf } from './policies.ts'
 
 export type { Admission, Decision, Refusal } from '../limiter/index.ts'
@@ -37,6 +38,8 @@ export type OnDecided = (decided: {
 
 /** Refused callers often repeat the same content, and hashing it is a tenth of the cost of a refusal. */
 const maxRememberedHashes = 1_000
+
+const ofCaller = fieldsThat(({ isOfCaller }) => isOfCaller)
 
 export type Quota = ReturnType<typeof createQuota>
 
@@ -142,6 +145,17 @@ export function createQuota(deps: {
 
     acquire,
     release,
+
+    /**
+     * Gives back the uses of a send to an address that does not exist, except for rules on the caller. Otherwise a caller
+     * could try addresses without limit.
+     */
+    releaseUnsent(policy: string, fields: Fields, requestId: string): void {
+      const rules = policies()[inForce(policy, fields)] ?? []
+      const isOfCaller = (rule: Rule) => rule.fields.some((name) => ofCaller.includes(name))
+      const names = rules.filter((rule) => !isOfCaller(rule)).map(({ name }) => name)
+      if (names.length > 0) release(policy, fields, requestId, [...new Set(names)])
+    },
 
     /** The refusal of such a request, which metrics count. Undefined if it would be admitted. Takes no use. */
     async findRefusal(

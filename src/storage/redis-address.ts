@@ -22,26 +22,27 @@ export type RedisAddress =
       sentinelPassword: string | undefined
     }
 
+/** Its groups: TLS, kind, user, password, hosts, name, query. */
 const form =
-  /^redis(?<tls>s?)\+(?<kind>cluster|sentinel):\/\/(?:(?<user>[^:@/?]*)(?::(?<password>[^@/?]*))?@)?(?<hosts>[^/?]*)(?:\/(?<name>[^?]*))?(?:\?(?<query>.*))?$/
+  /^redis(s?)\+(cluster|sentinel):\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^@/?]*)(?:\/([^?]*))?(?:\?(.*))?$/
 
 const defaultPorts = { cluster: 6379, sentinel: 26379 }
 
 export function readRedisAddress(url: string): RedisAddress {
-  const parts = form.exec(url)?.groups
+  const parts = form.exec(url)
   if (!parts) return { kind: 'server' }
-  const kind = parts.kind as 'cluster' | 'sentinel'
-  const { user, password } = parts
+  const [, isTls, kindName, user, password, hosts = '', name = '', query = ''] = parts
+  const kind = kindName as 'cluster' | 'sentinel'
   return {
     kind,
-    hosts: (parts.hosts ?? '').split(',').map((text) => readHost(text, defaultPorts[kind])),
+    hosts: hosts.split(',').map((text) => readHost(text, defaultPorts[kind])),
     credentials: {
       ...(user ? { username: decodeURIComponent(user) } : {}),
       ...(password ? { password: decodeURIComponent(password) } : {}),
     },
-    tls: parts.tls ? {} : undefined,
-    name: decodeURIComponent(parts.name ?? ''),
-    sentinelPassword: readQuery(parts.query ?? '', 'sentinelPassword'),
+    tls: isTls ? {} : undefined,
+    name: decodeURIComponent(name),
+    sentinelPassword: readQuery(query, 'sentinelPassword'),
   }
 }
 

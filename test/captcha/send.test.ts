@@ -48,7 +48,7 @@ async function openRoom(
     dedupeHash: secrets.dedupeHash,
     priceOf: () => 60,
     isTestRecipient: () => false,
-    policies: () => ({}),
+    policies: () => checkedPolicies({ captcha: rules, notice: rules }),
   })
   const made: { notice: PreparedNotice; params: Params; timeoutMs: number }[] = []
   /** The work of PostgreSQL. It may read what Redis has stored by then. */
@@ -79,6 +79,7 @@ async function openRoom(
   let country = ''
   const ended: (string | undefined)[] = []
   const begun: string[] = []
+  const returned: string[] = []
   const answered = new Set<string>()
   const deps = {
     readMessage: (_: unknown, { to, params }: { to: string; params: Params }) => ({
@@ -107,7 +108,7 @@ async function openRoom(
   const sendCaptcha = createSendCaptcha({
     ...deps,
     challenges: {
-      enter: async () => ({ isHuman: true, giveBack() {} }),
+      enter: async () => ({ isHuman: true, giveBack: () => void returned.push('challenge') }),
       refuse: async (_, limited) => limited,
     },
     testRecipients: { codeOf: (to) => (to === testRecipient ? '004242' : undefined) },
@@ -126,6 +127,8 @@ async function openRoom(
     ended,
     /** Requests whose key was reserved. */
     begun,
+    /** Challenges that were given back. */
+    returned,
     /** True if the request of this key was accepted. */
     answered,
     codes,
@@ -483,4 +486,25 @@ test('no lock of checks, or no answer of Redis: the send reports no lock', async
     expect(sent).toMatchObject({ outcome: 'accepted' })
     expect(sent).not.toHaveProperty('lockedForMs')
   }
+})
+
+test('a mail domain that does not exist: rules on the recipient give back, rules on the caller and the challenge keep their use, and no code is forgotten', async () => {
+  const rules = [
+    { name: 'to', key: '{to}', sliding: '2 per 60s' },
+    { name: 'ip', key: '{ip}', sliding: '2 per 60s' },
+    { name: 'app', key: '{app}', sliding: '9 per 60s' },
+  ]
+  const { codes, sendCaptcha, sendNotice, reaches, used, returned } = await openRoom(rules)
+  const forgotten: string[] = []
+  codes.forget = (_, id) => void forgotten.push(id)
+  reaches(false)
+  const asked = request()
+  for (const send of [sendCaptcha, sendNotice]) {
+    const outcome = await send({ ...asked, id: newId() })
+    expect(outcome).toEqual({ outcome: 'invalid_recipient' })
+  }
+  await eventually(async () => expect(await used(asked)).toEqual([0, 1, 0]))
+  expect({ forgotten, returned }).toEqual({ forgotten: [], returned: [] })
+  expect(await sendCaptcha(request())).toEqual({ outcome: 'invalid_recipient' })
+  expect(await sendCaptcha(request())).toMatchObject({ outcome: 'limited', rule: 'ip' })
 })

@@ -20,6 +20,9 @@ const known: Readonly<Record<string, string>> = {
     "no part takes the @ between them; too many characters for the detector's steps",
   '/^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+(?!\\d+$)[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/':
     'at most 253 characters, and no label takes a dot',
+  '/^redis(s?)\\+(cluster|sentinel):\\/\\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^@/?]*)(?:\\/([^?]*))?(?:\\?(.*))?$/':
+    "the operator's address, read at the start",
+  '/^(?:\\[([^\\]]*)\\]|([^:]*))(?::(\\d+))?$/': "the operator's address, read at the start",
 }
 
 interface PatternNode extends SyntaxNode {
