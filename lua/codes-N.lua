@@ -5,7 +5,7 @@
 --          takers: ",<request id>,…" of the guesses that used a try; onPass: data for the caller of the right guess
 -- ARGV     per step: the number of the arguments that follow, the name of the step, the scene of its codes, its arguments:
 --          remember  notice id, tries, digest, ms to live, 1 if another key may have a code (else 0),
---                    data for the caller of the right guess ("": nothing)
+--                    data for the caller of the right guess ("": nothing), number of characters of the code
 --          settle (its code replaces all earlier codes), forget  notice id
 --          drop      notice id or "" for any (ends these codes, but keeps the fact that they existed), request id
 --          guess     request id, notice id or "" for any, digests (one per secret in use)
@@ -21,7 +21,7 @@
 --          guess: a notice id, or {notice id, data}, if right (the code is used up); the tries left of a wrong guess;
 --          {0, notice id} for the guess that took the last try; or why nothing was compared: -1 there is no such code,
 --          -2 it is out of tries, -3 it was used or ended
---          look: "<tries left> <ends, ms since 1970>" of the current code; -1 or -3 as above
+--          look: "<tries left> <ends, ms since 1970> <characters>" of the current code; -1 or -3 as above
 --          scenes: the scenes
 local clock, steps, answers, at = redis.call('TIME'), {}, {}, 1
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -32,12 +32,13 @@ local function find(codes, id)
 end
 
 -- A step gets the codes of its scene. It returns its answer, true if it changed the codes, and true if it added a code.
-function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass)
+function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass, length)
   local isPending = #codes > 0 or hasOthers == '1'
   -- So many codes are left only by processes that died. The first code may be the current one.
   if #codes >= maxCodes then table.remove(codes, 2) end
   local state = isPending and 'pending' or 'current'
   local code = { id = id, tries = tonumber(tries), digest = digest, ends = now + ttlMs, state = state, takers = ',' }
+  code.length = tonumber(length)
   if onPass ~= '' then code.onPass = onPass end
   table.insert(codes, code)
   return isPending and 1 or 0, true, true
@@ -106,7 +107,7 @@ function steps.look(codes, wanted)
   local code = codes[1]
   local gone = whyGone(code, wanted)
   if gone then return gone end
-  return string.format('%d %.0f', code.tries, code.ends)
+  return string.format('%d %.0f %d', code.tries, code.ends, code.length or 0)
 end
 
 -- A code that ends later stays. Otherwise two codes that are settled at once, under two names, would remove each other.

@@ -82,8 +82,12 @@ export function createCheckCaptcha(deps: {
     const recipient = deps.normaliseRecipient(channel, asked.to)
     if (recipient.kind !== 'ok') return refusedRecipient(recipient)
     const wrongForm = asked.anyForm ? undefined : formProblem(code, deps.code)
-    if (wrongForm) return invalidRequest('code', wrongForm)
     const { to, country } = recipient
+    if (wrongForm) {
+      const isOfOtherLength = await hasLength({ app, channel, to, scene }, code, id)
+      if (isOfOtherLength) return { outcome: 'code_gone', reason: 'expired' }
+      return invalidRequest('code', wrongForm)
+    }
     const origin = originOf(caller, asked.ip, country)
     const guess = { app, channel, to, scene, code, id, origin }
     const entry = await challenges.enter(caller, asked.challenge)
@@ -109,6 +113,16 @@ export function createCheckCaptcha(deps: {
         return { outcome: 'passed', id: checked.noticeId, scene, verifiedAt, pass }
       }
     }
+  }
+
+  /**
+   * True if the live code has the length of these digits: it was made before `code.length` changed. The person then
+   * needs a new code, and has typed nothing wrong. Costs no try.
+   */
+  async function hasLength(owner: CodeOwner, code: string, id: string | undefined) {
+    if (!/^[0-9]{4,10}$/.test(code) || code.length === deps.code.length) return false
+    const live = await codes.look(owner, id)
+    return live.result === 'live' && live.length === code.length
   }
 
   /** `isHuman`: rules in mode challenge admit the request. */

@@ -41,6 +41,8 @@ export interface LiveCode {
   result: 'live'
   triesLeft: number
   expiresAt: Date
+  /** Characters of the code. */
+  length: number
 }
 
 /** `answer`: the negative number of the script. */

@@ -12,6 +12,7 @@ export type Step =
       ttlMs: string,
       hasOthers: '0' | '1',
       onPass: string,
+      length: string,
     ]
   | ['settle' | 'forget', noticeId: string]
   | ['guess', requestId: string, noticeId: string, ...digests: string[]]

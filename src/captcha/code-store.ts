@@ -130,7 +130,11 @@ export function createCodeStore(
       const hasOthers = previousKeys.length > 0 ? '1' : '0'
       const tries = String(triesPerCode)
       const sealed = onPass === undefined ? '' : secrets.seal(onPass, noticeId).toString('base64')
-      const step: Step = ['remember', noticeId, tries, digest, String(ttlMs), hasOthers, sealed]
+      const { length } = code
+      const step: Step = [
+        ...(['remember', noticeId, tries, digest, String(ttlMs), hasOthers, sealed] as const),
+        String(length),
+      ]
       return (await take({ key, scene: owner.scene, step })) === 1
     },
 
@@ -171,8 +175,8 @@ export function createCodeStore(
       for (const key of keysOf(owner)) {
         const answer = await take({ key, scene: owner.scene, step: ['look', noticeId] })
         if (typeof answer === 'string') {
-          const [triesLeft = 0, endsMs = 0] = answer.split(' ').map(Number)
-          return { result: 'live', triesLeft, expiresAt: new Date(endsMs) }
+          const [triesLeft = 0, endsMs = 0, length = 0] = answer.split(' ').map(Number)
+          return { result: 'live', triesLeft, expiresAt: new Date(endsMs), length }
         }
         gone = Math.min(gone, Number(answer))
       }

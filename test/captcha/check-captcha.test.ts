@@ -602,3 +602,24 @@ test('the fields of a rule are those of the request', async () => {
     expect(await guess(another, '0000', more)).toMatchObject({ outcome: 'code_mismatch' })
   }
 })
+
+test('`code.length` has changed since the code was made: its digits get code_gone, other lengths a 400, and none costs a try', async () => {
+  const { guess, remember, used, recorded } = await openRoom([roomy])
+  const owner = newOwner()
+  const id = await remember(owner, '004217')
+  for (const code of ['004217', '123456']) {
+    expect(await guess(owner, code, { id })).toEqual({ outcome: 'code_gone', reason: 'expired' })
+  }
+  for (const code of ['12345', '00421a', '1']) {
+    expect(await guess(owner, code, { id })).toMatchObject({ outcome: 'invalid_request' })
+  }
+  expect(await guess(owner, '004217', { id: newId() })).toMatchObject({
+    outcome: 'invalid_request',
+  })
+  expect(await guess(newOwner(), '004217')).toMatchObject({ outcome: 'invalid_request' })
+  expect({ used: await used(owner), recorded }).toEqual({ used: [0], recorded: [] })
+  expect(await guess(owner, '1234', { id })).toMatchObject({
+    outcome: 'code_mismatch',
+    triesLeft: 4,
+  })
+})
