@@ -103,6 +103,10 @@ export function createOncePerKey(idempotency: Idempotency) {
       const earlierId = reserved.kind === 'taken_over' ? reserved.earlierId : undefined
       /** The notice to which the key is bound. */
       let boundTo = earlierId ?? id
+      /** Also frees a binding that PostgreSQL has not confirmed, because it may exist. */
+      const freeAll = async () => {
+        await Promise.all([...new Set([boundTo, id])].map(free))
+      }
       return {
         earlierId,
         async newId() {
@@ -113,7 +117,7 @@ export function createOncePerKey(idempotency: Idempotency) {
         end: (outcome) =>
           outcome?.outcome === 'accepted'
             ? untilLate(idempotency.keep(app, key, boundTo, outcome), answerBy, () => {})
-            : free(boundTo),
+            : freeAll(),
       }
     },
   }

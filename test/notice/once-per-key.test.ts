@@ -104,6 +104,32 @@ test('a request that never answered: a repeat is asked to adopt its notice; a re
 const fake = (over: object) =>
   ({ newNoticeId: newId, free: async () => {}, ...over }) as unknown as Idempotency
 
+test.each([
+  ['before it is done', false],
+  ['after it is done', true],
+])(
+  'a key that was taken over, and its binding to a new notice fails %s: the key is free at once',
+  async (when, isDone) => {
+    const key = `unbound ${when}`
+    const first = await attempt(key)
+    await pool.query("UPDATE idempotency_key SET created_at = now() - interval '31 seconds'")
+    const failing: Idempotency = {
+      ...idempotency,
+      async rename(...args) {
+        if (isDone) await idempotency.rename(...args)
+        throw new Error('connection lost')
+      },
+    }
+    const begun = await begin(key, {}, server, createOncePerKey(failing))
+    if ('outcome' in begun) expect.unreachable(begun.outcome)
+    expect(begun.earlierId).toBe(first.id)
+    await expect(begun.newId()).rejects.toThrow('connection lost')
+    await begun.end(undefined)
+    const repeat = await attempt(key)
+    expect(repeat.earlierId).toBeUndefined()
+  },
+)
+
 test('a flood of pages with Idempotency-Keys: two of them are with PostgreSQL at a time, 200 of an app wait, and no server and no page of another app is refused', async () => {
   const { promise: isBack, resolve: comeBack } = Promise.withResolvers<void>()
   let [asking, most, freed] = [0, 0, 0]
