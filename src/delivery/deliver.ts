@@ -17,6 +17,7 @@ import type { Deferred, GuardedProvider } from './guarded-provider.ts'
 import type { Routable } from './provider-order.ts'
 import { type ClaimOutcome, expired, sentBy } from './record-outcome.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
+import { longestWaitMs } from './return-times.ts'
 import { createRounds, done, type Round, type Verdict } from './round.ts'
 
 /**
@@ -141,7 +142,7 @@ function comesBackInMs(
     case 'deferred':
       return result.retryInMs
     case 'throttled':
-      return result.retryAfterMs + giveWayMs
+      return Math.min(result.retryAfterMs, longestWaitMs) + giveWayMs
     case 'postponed':
       return round.postponedForMs(provider.name)
     case 'rejected':

@@ -15,7 +15,7 @@ import type { Message, Provider, SendResult, SentMessage } from '../providers/pr
 import { createCircuit } from './circuit.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
 import { captchaPauses, meanings, noticePauses } from './retry.ts'
-import { createReturnTimes } from './return-times.ts'
+import { createCheckTimes, createReturnTimes, longestWaitMs } from './return-times.ts'
 import { createSlots, type Slot } from './slots.ts'
 import { createTimedCalls } from './timed-calls.ts'
 import type { ProviderState } from './worker-notes.ts'
@@ -92,6 +92,7 @@ export function createGuardedProvider(
   })
   const ahead = () => Math.floor((provider.slots * aheadMs) / callSlots.usualMs())
   const returnTimes = createReturnTimes(captchaPauses.longestPauseMs, noticePauses.longestPauseMs)
+  const checkInMs = createCheckTimes()
   let pausedUntilMs = 0
 
   /** Why no call is allowed now, and when this message may come back. Undefined if calls are allowed. */
@@ -102,7 +103,10 @@ export function createGuardedProvider(
     return {
       kind: 'deferred',
       reason: pausedForMs > 0 ? 'paused' : 'circuit',
-      retryInMs: returnTimes(isUrgent, awayForMs, returnSpacingMs),
+      retryInMs:
+        awayForMs > longestWaitMs
+          ? checkInMs(awayForMs)
+          : returnTimes(isUrgent, awayForMs, returnSpacingMs),
     }
   }
 

@@ -10,7 +10,7 @@ import type { RedisClient } from '../base/redis-script.ts'
 import { reachRedis, Unavailable } from '../base/unavailable.ts'
 import type { Limiter, RawPolicies, RawRule } from '../limiter/index.ts'
 import { captchaPauses } from './retry.ts'
-import { createReturnTimes } from './return-times.ts'
+import { createCheckTimes, createPlaces, createReturnTimes } from './return-times.ts'
 
 export interface ProviderLimits {
   /** Calls of the provider by all workers together, e.g. `50 per 1s`. */
@@ -68,6 +68,7 @@ export function createSendPermits(deps: Deps, entries: Entries) {
     }
   }
   setLimits(entries)
+  const quotaCheckInMs = createCheckTimes()
 
   /** Acquires a permit for a message to this recipient, which takes `calls` of the pace. */
   async function acquireSendPermit(
@@ -96,7 +97,9 @@ export function createSendPermits(deps: Deps, entries: Entries) {
         }
       }
       const { rule, retryAfterMs } = decision
-      if (rule === 'quota') return { granted: false, reason: 'quota', retryInMs: retryAfterMs }
+      if (rule === 'quota') {
+        return { granted: false, reason: 'quota', retryInMs: quotaCheckInMs(retryAfterMs) }
+      }
       return await line.turnAway(isUrgent, retryAfterMs)
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error
@@ -108,8 +111,8 @@ export function createSendPermits(deps: Deps, entries: Entries) {
 }
 
 /**
- * Messages that wait for the pace come back one after the other, as fast as the pace allows. The time until a code comes
- * back has a bound. Otherwise a flood of codes would keep bulk messages waiting after its codes have expired.
+ * Messages that wait for the pace come back one after the other, as fast as the pace allows. Bulk messages beyond the next
+ * minute come back to check. The time until a code comes back has a bound. Otherwise a flood of codes would keep bulk messages waiting after its codes have expired.
  */
 function createPaceLine(
   { limiter, redis, keyPrefix }: Deps,
@@ -118,7 +121,9 @@ function createPaceLine(
 ) {
   const windows = limiter.windows(provider).filter(({ rule }) => rule === 'pace')
   const spacings = windows.map(({ windowMs = 0, limit }) => windowMs / Math.max(1, limit))
-  const returnTimes = createReturnTimes(captchaPauses.longestPauseMs, Number.POSITIVE_INFINITY)
+  const codeTimes = createReturnTimes(captchaPauses.longestPauseMs)
+  const bulkTimes = createPlaces()
+  const checkInMs = createCheckTimes()
   // Contains the pace, so that a reload does not keep bulk messages waiting for an earlier pace.
   const codesWaitKey = `${keyPrefix}codes-wait:${provider}:${pace}`
   return {
@@ -129,17 +134,19 @@ function createPaceLine(
     codesWaitMs: async () => (pace ? reachRedis(redis.pttl(codesWaitKey)) : 0),
 
     async turnAway(isUrgent: boolean, soonestMs: number): Promise<SendPermit> {
-      const retryInMs = returnTimes(isUrgent, soonestMs, Math.max(0, ...spacings))
-      if (isUrgent) {
-        const waitMs = Math.ceil(retryInMs + lateMs)
-        // Another code may come back later, also to another worker, so the time is never made shorter.
-        await reachRedis(
-          Promise.all([
-            redis.set(codesWaitKey, '', 'PX', waitMs, 'NX'),
-            redis.pexpire(codesWaitKey, waitMs, 'GT'),
-          ]),
-        )
+      const spacingMs = Math.max(0, ...spacings)
+      if (!isUrgent) {
+        return { granted: false, reason: 'pace', retryInMs: bulkTimes(soonestMs, spacingMs) }
       }
+      const retryInMs = checkInMs(codeTimes(true, soonestMs, spacingMs))
+      const waitMs = Math.ceil(retryInMs + lateMs)
+      // Another code may come back later, also to another worker, so the time is never made shorter.
+      await reachRedis(
+        Promise.all([
+          redis.set(codesWaitKey, '', 'PX', waitMs, 'NX'),
+          redis.pexpire(codesWaitKey, waitMs, 'GT'),
+        ]),
+      )
       return { granted: false, reason: 'pace', retryInMs }
     },
   }

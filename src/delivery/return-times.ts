@@ -25,3 +25,35 @@ function createLine(longestMs: number) {
     return lastMs - nowMs
   }
 }
+
+/** The longest wait for a limit, except for messages that are too many for it. */
+export const longestWaitMs = 60_000
+const soonestCheckMs = 20_000
+/** Each return costs two SQL statements and a question to the limiter, so they have this distance. */
+const checkSpacingMs = 5
+
+/**
+ * Shortens long waits for a limit. Meanwhile an operator may raise the limit, a provider may end its pause, or a new worker may
+ * have another provider in the route. So a message comes back within a minute, even if its limit then sends it away
+ * again. Only more than 8,000 waiting messages need longer.
+ */
+export function createCheckTimes() {
+  const line = createLine(Number.POSITIVE_INFINITY)
+  return function checkInMs(waitMs: number): number {
+    if (waitMs <= longestWaitMs) return waitMs
+    return Math.min(waitMs, line(soonestCheckMs, checkSpacingMs))
+  }
+}
+
+/** Places in a line for the next minute, as `createReturnTimes` gives them. Without a place, a message comes back to check. */
+export function createPlaces() {
+  const checkInMs = createCheckTimes()
+  let lastMs = 0
+  return function waitMs(soonestMs: number, spacingMs: number): number {
+    const nowMs = performance.now()
+    const placeMs = Math.max(nowMs + soonestMs, lastMs + spacingMs)
+    // A message that will check must take no place, or the line would grow with each check.
+    if (placeMs - nowMs <= longestWaitMs) lastMs = placeMs
+    return checkInMs(placeMs - nowMs)
+  }
+}

@@ -538,3 +538,35 @@ test.for([
     expect(await detailBy(false)).not.toEqual({ kind: 'rejected', detail })
   },
 )
+
+test('throttled for an hour: what waits comes back within a minute, because another provider may have joined its route', async () => {
+  const { sendTo } = open(async () => ({ ...throttled, retryAfterMs: 3_600_000 }))
+  await sendTo('one')
+  for (const to of ['two', 'three']) {
+    const held = await sendTo(to)
+    expect(held).toMatchObject({ kind: 'deferred', reason: 'paused' })
+    expect((held as { retryInMs: number }).retryInMs).toBeLessThanOrEqual(60_000)
+  }
+})
+
+test('two calls under way are throttled: the latest end holds, in either order of the answers', async () => {
+  for (const waits of [
+    [50_000, 20_000],
+    [20_000, 50_000],
+  ]) {
+    const answers: (() => void)[] = []
+    const { sendTo } = open(
+      () =>
+        new Promise((resolve) => {
+          const retryAfterMs = waits[answers.length] ?? 0
+          answers.push(() => resolve({ ...throttled, retryAfterMs }))
+        }),
+    )
+    const both = [sendTo('one'), sendTo('two')]
+    await eventually(() => answers.length === 2)
+    for (const answer of answers) answer()
+    await Promise.all(both)
+    const held = await sendTo('three')
+    expect((held as { retryInMs: number }).retryInMs).toBeGreaterThan(45_000)
+  }
+})
