@@ -11,6 +11,9 @@ export interface Called {
   readonly kind: string
 }
 
+/** Answers after which a provider is not called with the message again. */
+const refusals: readonly string[] = ['rejected', 'invalid_recipient']
+
 export type AttemptLog = ReturnType<typeof createAttemptLog>
 
 /** The attempts for one notice. Each attempt is counted, logged and kept for the row. */
@@ -31,9 +34,9 @@ export function createAttemptLog(
     calls: () => all().reduce((sum, { count = 1 }) => sum + count, 0),
     /** All attempts that may have reached the person. */
     unknowns: () => unknowns(all()),
-    /** Whether this provider rejected the message for good. */
-    isRejectedBy: (name: string) =>
-      all().some(({ provider, outcome }) => provider === name && outcome === 'rejected'),
+    /** Whether this provider refused the message for good. */
+    isRefusedBy: (name: string) =>
+      all().some(({ provider, outcome }) => provider === name && refusals.includes(outcome)),
     /** The time before which this provider does not accept the message, if it postponed the message. */
     againAt: (name: string) =>
       all().find(({ provider, outcome }) => provider === name && outcome === 'postponed')?.againAt,

@@ -75,7 +75,7 @@ export function createDeliver(deps: DeliverDeps) {
   /** Offers a message to one provider after the other, until one has accepted it or may have accepted it. */
   async function offer(round: Round, message: Message): Promise<Verdict> {
     const { providers, attemptLog, isUrgent, record } = round
-    const open = providers.filter(({ name }) => !attemptLog.isRejectedBy(name))
+    const open = providers.filter(({ name }) => !attemptLog.isRefusedBy(name))
     /** Shortest time until one of the providers may accept the message. */
     let waitMs = Number.POSITIVE_INFINITY
     for (const [index, provider] of open.entries()) {
@@ -118,7 +118,7 @@ export function createDeliver(deps: DeliverDeps) {
   ): Promise<Verdict | undefined> {
     const { notice, providers, attemptLog, record } = round
     if (result.kind === 'accepted') return record(sentBy(name, result.messageId))
-    if (result.kind === 'invalid_recipient') {
+    if (result.kind === 'invalid_recipient' && !result.isBarredHere) {
       return record({ state: 'failed', error: result.kind, provider: name })
     }
     if (result.kind !== 'unknown') return undefined
@@ -132,7 +132,7 @@ export function createDeliver(deps: DeliverDeps) {
   }
 }
 
-/** Time until the message is offered again to this provider. Infinite if the provider rejected it for good. */
+/** Time until the message is offered again to this provider. Infinite if the provider refused it for good. */
 function comesBackInMs(
   round: Round,
   provider: GuardedProvider,
@@ -146,6 +146,7 @@ function comesBackInMs(
     case 'postponed':
       return round.postponedForMs(provider.name)
     case 'rejected':
+    case 'invalid_recipient':
       return Number.POSITIVE_INFINITY
     default: {
       const away = provider.away(round.isUrgent)
@@ -157,8 +158,9 @@ function comesBackInMs(
 /** The outcome when no provider has accepted the message. */
 function withoutSuccess(round: Round, waitMs: number): ClaimOutcome {
   const { providers, attemptLog } = round
-  if (providers.every(({ name }) => attemptLog.isRejectedBy(name))) {
-    return { state: 'failed', error: 'rejected' }
+  if (providers.every(({ name }) => attemptLog.isRefusedBy(name))) {
+    const isRejected = attemptLog.all().some(({ outcome }) => outcome === 'rejected')
+    return { state: 'failed', error: isRejected ? 'rejected' : 'invalid_recipient' }
   }
   if (round.mayTryAgain()) return { state: 'pending', retryInMs: waitMs }
   return { state: 'failed', error: 'tries_used_up' }

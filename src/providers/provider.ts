@@ -40,7 +40,14 @@ export type SendResult =
   /** The vendor will never accept this message, for any recipient. */
   | { readonly kind: 'rejected'; readonly detail: string }
   /** This recipient can't be reached: no such number or mailbox, or the recipient has opted out. */
-  | { readonly kind: 'invalid_recipient'; readonly detail: string }
+  | {
+      readonly kind: 'invalid_recipient'
+      readonly detail: string
+      /**
+       * Only from this sender or by this vendor: an opt-out, or a list of the vendor. Then the next provider is called.
+       */
+      readonly isBarredHere?: true
+    }
   /**
    * Not accepted now, only because of this recipient or message: greylisting, a full mailbox, a domain without servers, a
    * carrier's cap on one number. Other messages pass. If the vendor names a time: not before `retryAfterMs`.

@@ -9,12 +9,16 @@ export function accepted(messageId?: unknown): SendResult {
 /** The pause if a vendor throttles without naming a time. */
 export const defaultRetryAfterMs = 1_000
 
-/** A result of a table of errors. `retryAfterMs` is for `throttled`. */
+/**
+ * A result of a table of errors. `retryAfterMs` is for `throttled`. `barred`: the recipient has opted out of this sender, or the
+ * vendor sends nothing to the number. Another provider may send it.
+ */
 export function refused(
-  kind: Refusal,
+  kind: Refusal | 'barred',
   detail: string,
   retryAfterMs = defaultRetryAfterMs,
 ): SendResult {
+  if (kind === 'barred') return { kind: 'invalid_recipient', isBarredHere: true, detail }
   return kind === 'throttled' ? { kind, retryAfterMs, detail } : { kind, detail }
 }
 

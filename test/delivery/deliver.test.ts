@@ -1119,3 +1119,32 @@ test('an answer after the time limit: the claim is kept until then, no second tr
   expect(await outcomesOf(id)).toEqual(['slow accepted'])
   expect(other.calls).toEqual([])
 })
+
+describe('a recipient that is barred at one provider: an opt-out, or a list of the vendor', () => {
+  const barred: SendResult = { kind: 'invalid_recipient', isBarredHere: true, detail: 'opt-out' }
+
+  test('the next provider sends it, and the first is not called again', async () => {
+    const [a, b] = [guardedOf('a', [barred]), guardedOf('b', [tooFast(1_000), accepted])]
+    const id = await created()
+    await deliverTwice(worker([a.guarded, b.guarded]), id)
+    expect(await outcomesOf(id)).toEqual(['a invalid_recipient', 'b throttled', 'b accepted'])
+    expect(a.calls).toEqual([id])
+  })
+
+  test.for([
+    ['all providers', barred, 'invalid_recipient'],
+    ['one, and the other rejects the message', rejected, 'rejected'],
+  ] as const)('barred at %s: failed, and it says why', async ([, answer, error]) => {
+    const [a, b] = [guardedOf('a', [barred]), guardedOf('b', [answer])]
+    const id = await created()
+    await untilDone(worker([a.guarded, b.guarded]), id)
+    expect(await rowOf(id)).toMatchObject({ state: 'failed', error })
+    expect([a.calls.length, b.calls.length]).toEqual([1, 1])
+  })
+})
+
+async function deliverTwice(deliver: (id: string) => Promise<Verdict>, id: string) {
+  const first = await deliver(id)
+  expect(first.done).toBe(false)
+  await eventually(async () => (await deliver(id)).done)
+}

@@ -21,8 +21,9 @@ const recipientCapMs: ReadonlyMap<string, number> = new Map([
 const regionCap = /^LimitExceeded\.App(CountryOrRegion|Global|MainlandChina)/
 
 /** Whole codes, and families of codes. Other families concern the account or Tencent. */
-const kinds: ReadonlyMap<string, Refusal> = new Map([
-  ['FailedOperation.PhoneNumberInBlacklist', 'invalid_recipient'],
+const kinds: ReadonlyMap<string, Refusal | 'barred'> = new Map([
+  // The person has unsubscribed, or Tencent's list has the number.
+  ['FailedOperation.PhoneNumberInBlacklist', 'barred'],
   ['InvalidParameterValue.IncorrectPhoneNumber', 'invalid_recipient'],
   ['FailedOperation.InsufficientBalanceInSmsPackage', 'unavailable'],
   // The platform timed out on its back end, which may have sent the message.

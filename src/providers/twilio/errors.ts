@@ -5,16 +5,16 @@ import { type Refusal, refused } from '../send-result.ts'
  * Maps the numbered errors of Twilio's Error and Warning Dictionary to results. Twilio adds more specific numbers over
  * time. So only numbers that change the result are listed; for other errors, the HTTP status decides.
  */
-const kinds: ReadonlyMap<unknown, Refusal> = new Map([
+const kinds: ReadonlyMap<unknown, Refusal | 'barred'> = new Map([
   [10001, 'unavailable'], // account is not active
   [20003, 'unavailable'], // permission denied
   [20429, 'throttled'], // too many requests
   [21211, 'invalid_recipient'], // invalid To number
   [21265, 'invalid_recipient'], // To is a short code
-  [21610, 'invalid_recipient'], // the recipient has opted out
+  [21610, 'barred'], // the recipient has opted out of this sender
   [21611, 'throttled'], // ten hours of messages are queued for this sender
   [21614, 'invalid_recipient'], // To is not a mobile number
-  [21635, 'invalid_recipient'], // To is a landline
+  [21635, 'barred'], // To is a landline in a country where Twilio sends to none
   [30001, 'throttled'], // queue overflow
   [30002, 'unavailable'], // account suspended
   [30003, 'postponed'], // unreachable handset: the phone is off

@@ -2,14 +2,14 @@ import type { SendResult } from '../provider.ts'
 import { type Refusal, refused } from '../send-result.ts'
 
 /** Maps the statuses of Vonage's SMS API to results. They arrive as text in HTTP 200. Others are `unknown`. */
-const kinds: ReadonlyMap<string, Refusal> = new Map([
+const kinds: ReadonlyMap<string, Refusal | 'barred'> = new Map([
   ['1', 'throttled'], // more calls per second than the account may make
   ['2', 'rejected'], // a parameter is missing
   ['3', 'rejected'], // a parameter is wrong
   ['4', 'unavailable'], // wrong credentials
   ['5', 'unavailable'], // internal error
-  ['6', 'invalid_recipient'], // unknown prefix of a number
-  ['7', 'invalid_recipient'], // the number is barred
+  ['6', 'barred'], // Vonage knows no route for the number
+  ['7', 'barred'], // the number is on Vonage's list
   ['8', 'unavailable'], // the account is suspended
   ['9', 'unavailable'], // no credit
   ['10', 'throttled'], // too many connections
