@@ -15,7 +15,9 @@ export async function reasonsPostgresNotReady({
     const pending = await pendingMigrations(pool)
     if (pending.length > 0) return [notApplied(pending)]
     const { rows } = await pool.query({ name: 'ready', text: proofSql })
-    if (!rows[0].mayReadKeys) return [noRight('permission denied for table api_key')]
+    const { mayReadKeys, encoding } = rows[0]
+    if (!mayReadKeys) return [noRight('permission denied for table api_key')]
+    if (!storesUnicode.test(encoding)) return [wrongEncoding(encoding)]
     await pool.query(roomSql).catch(unlessBounded)
     await read((prisma) => prisma.notice.findUnique({ where: { id: proofId } }))
     return []
@@ -48,7 +50,14 @@ const proofSql = `
        i AS (INSERT INTO early_receipt SELECT * FROM early_receipt WHERE false),
        j AS (UPDATE early_receipt SET look_at = look_at WHERE false),
        k AS (DELETE FROM early_receipt WHERE false)
-  SELECT has_table_privilege('api_key', 'SELECT') AS "mayReadKeys"`
+  SELECT has_table_privilege('api_key', 'SELECT') AS "mayReadKeys",
+    current_setting('server_encoding') AS encoding`
+
+/** `SQL_ASCII` stores bytes as they come. */
+const storesUnicode = /^(UTF8|SQL_ASCII)$/
+
+const wrongEncoding = (encoding: string) =>
+  `postgresql database has the encoding ${encoding}, which lacks most letters; make one with UTF8`
 
 /**
  * Writes a row and takes it back. Vacuum frees its place soon, also while an old transaction is open. The row may find

@@ -136,6 +136,20 @@ test('?schema=NAME → the schema is made, has the tables, and is read, beside t
   }
 })
 
+test('a database whose encoding lacks most letters → not ready, with the reason', async () => {
+  const { url, pool } = await testDatabase()
+  const name = `latin_${process.pid}_${Math.random().toString(36).slice(2)}`
+  await pool.query(`CREATE DATABASE ${name} ENCODING LATIN1 LOCALE 'C' TEMPLATE template0`)
+  const other = Object.assign(new URL(url), { pathname: `/${name}` }).href
+  await migrate(other)
+  const database = openDatabase(other, { maxConnections: 1, onError: () => {} })
+  expect(await reasonsPostgresNotReady(database)).toEqual([
+    'postgresql database has the encoding LATIN1, which lacks most letters; make one with UTF8',
+  ])
+  await database.close()
+  await pool.query(`DROP DATABASE ${name} WITH (FORCE)`)
+})
+
 test('a connection that lost its settings, as behind a pooler with the same time limit → not ready, with the reason', async () => {
   const { url } = await testDatabase()
   const database = open(url, 1)
