@@ -129,11 +129,10 @@ local function scenesOf(codes)
   return scenes
 end
 
+local hasWritten = false
+
 local function take(key, name, scene, ...)
-  -- GETEX counts as a write, so a server that has become a replica refuses it. Its codes are old: it would report new codes
-  -- as lost.
-  local isRead, stored = false, redis.pcall('GETEX', key)
-  if type(stored) == 'table' and stored.err and not stored.err:find('^WRONGTYPE') then return stored end
+  local isRead, stored = false, redis.pcall('GET', key)
   -- Decoding nothing would be an error, which costs as much as the whole step.
   if type(stored) == 'string' then isRead, stored = pcall(cjson.decode, stored) end
   local codes, others = {}, {}
@@ -143,6 +142,7 @@ local function take(key, name, scene, ...)
   if name == 'scenes' then return scenesOf(others) end
   local answer, isChanged, isNew = steps[name](codes, ...)
   if not isChanged then return answer end
+  hasWritten = true
   for _, code in ipairs(codes) do
     code.scene = scene
     table.insert(others, code)
@@ -158,7 +158,15 @@ local function take(key, name, scene, ...)
   return answer
 end
 
+-- A server that has become a replica has old codes: it would report new codes as lost. GETEX counts as a write, so a replica
+-- refuses it. Not before a step: after a first write, Redis lets a script exceed `maxmemory`.
+local function refuseAsReplica()
+  local reply = redis.pcall('GETEX', KEYS[1])
+  if type(reply) == 'table' and reply.err and not reply.err:find('^WRONGTYPE') then error(reply, 0) end
+end
+
 for step, key in ipairs(KEYS) do
   answers[step], at = take(key, unpack(ARGV, at + 1, at + ARGV[at])), at + ARGV[at] + 1
 end
+if not hasWritten then refuseAsReplica() end
 return answers
