@@ -102,7 +102,7 @@ for check = 0, #KEYS / width - 1 do
     end
   end
   held = held == 0 and challenged or held
-  local taken = not isKnown and pack(timed, now, clock[2] % 1000)
+  local taken = not isKnown and pack('>I6I4I2', now, clock[2] % 1000, parts)
   for p = 1, held == 0 and parts or 0 do
     local part = plan[p]
     if full[part.rule] == check then
@@ -112,17 +112,17 @@ for check = 0, #KEYS / width - 1 do
       set(KEYS[key + p], values[p], ends[p])
     end
     reply[#reply + 1] = values[p]
-    taken = taken and taken .. pack(timed, times[p], part.permits)
+    taken = taken and taken .. part.id .. pack(timed, times[p], part.permits)
   end
   if held ~= 0 then
     if began > 0 then reply[#reply + 1] = -began end
     reply[#reply + 1] = held
   end
   if began > 0 and held > 0 then
-    set(requestKey, sub(zeros, 1, size) .. table.concat(begun, '', 1, parts) .. callId, now + memoryMs)
+    set(requestKey, sub(zeros, 1, size) .. pack('>I2', parts) .. table.concat(begun, '', 1, parts) .. callId, now + memoryMs)
   elseif taken and held == 0 then
     set(requestKey, taken .. callId, now + memoryMs)
-  elseif memory and held >= 0 and #memory < size * (2 * parts + 1) + 800 then
+  elseif memory and held >= 0 and #memory < size * (2 * parts + 1) + 802 then
     call('APPEND', requestKey, callId)
   end
 end

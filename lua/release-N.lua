@@ -1,25 +1,25 @@
--- Gives back the uses of one request, once.
+-- Gives back the uses of one request, once. The request may have been counted under other policies, by another process.
+-- Then the parts that both policies have are given back.
 --
 -- KEYS     the values of the parts; for each, the key with the time of its reset (earlier uses are already given back);
---          then the memory of the request: its time, per part the time and number of its uses, and the ids of the
---          answered calls, 8 bytes each. For a refusal that began a lock: its time is 0, and per part it has the head of the
---          value with the lock and the head before
--- ARGV     per part: the position of the first use in its value, and the mark of its client if it has one. Uses in a client
---          are given back only if the id of the first call begins with that mark. 0: this part is not given back
+--          then the memory of the request: its time (10 bytes), the number of its parts, per part its id and the time and
+--          number of its uses, and the ids of the answered calls, 8 bytes each. For a refusal that began a lock: its time is
+--          0, and per part it has the head of the value with the lock and the head before
+-- ARGV     per part: its id, and the position of the first use in its value. 0: this part is not given back
 --          Then '', or the id of a call without an answer. That id is removed, and nothing is given back if another call
 --          was answered. A lock that began with that call is undone
 -- returns  1 if the request was remembered, else 0
 local call, pack, unpack = redis.call, struct.pack, struct.unpack
-local timed, count, size, wrap = '>I6I4', '>I4', 10, 2 ^ 32
+local timed, count, size, wrap, idLength = '>I6I4', '>I4', 10, 2 ^ 32, 6
 
-local memory = call('GETEX', KEYS[#KEYS]) -- a write, so a server that has become a replica refuses it
+local memory = call('GET', KEYS[#KEYS])
 if not memory then return 0 end
-local ms, micros = unpack(timed, memory)
+local ms, micros, counted = unpack('>I6I4I2', memory)
 local requestedAt = ms * 1000 + micros
 local parts = (#KEYS - 1) / 2
 local isLock = ms == 0
-local head = (1 + parts * (isLock and 2 or 1)) * size
-local firstId = memory:sub(head + 1, head + 8)
+local start, width = size + 2, isLock and 2 * size or idLength + size
+local head = start + counted * width
 
 local callId = ARGV[parts + 1]
 if callId ~= '' then
@@ -67,9 +67,10 @@ local function giveBack(p, first, at, permits)
   replace(KEYS[p], value, remove(value, first, at, permits))
 end
 
+-- The process that undoes a lock has the policies of the call.
 for p = 1, isLock and parts or 0 do
-  local value, place = redis.pcall('GET', KEYS[p]), size + (p - 1) * 2 * size
-  local locked, before = memory:sub(place + 1, place + size), memory:sub(place + size + 1, place + 2 * size)
+  local value, place = redis.pcall('GET', KEYS[p]), start + (p - 1) * width
+  local locked, before = memory:sub(place + 1, place + size), memory:sub(place + size + 1, place + width)
   if type(value) == 'string' and locked:find('[^%z]') and value:sub(1, size) == locked then
     replace(KEYS[p], value, before .. value:sub(size + 1))
   end
@@ -79,20 +80,25 @@ if isLock then
   return 1
 end
 
-local isLeft = false
+local places, firsts = {}, {}
 for p = 1, parts do
-  local first, mark = ARGV[p]:match('^(%d+) ?(.*)$')
-  local at, permits = unpack(timed, memory, 1 + p * size)
-  if first ~= '0' and at > 0 and firstId:sub(1, #mark) == mark then
-    giveBack(p, tonumber(first), at, permits)
-    memory = memory:sub(1, p * size) .. pack(timed, 0, 0) .. memory:sub(1 + (p + 1) * size)
+  local id = ARGV[p]:sub(1, idLength)
+  places[id], firsts[id] = p, tonumber(ARGV[p]:sub(idLength + 1))
+end
+local left = ''
+for place = start + 1, head, width do
+  local id = memory:sub(place, place + idLength - 1)
+  local at, permits = unpack(timed, memory, place + idLength)
+  local p = places[id]
+  if p and firsts[id] > 0 then
+    if at > 0 then giveBack(p, firsts[id], at, permits) end
   elseif at > 0 then
-    isLeft = true
+    left = left .. memory:sub(place, place + width - 1)
   end
 end
-if isLeft then
-  call('SET', KEYS[#KEYS], memory, 'KEEPTTL')
-else
+if left == '' then
   call('DEL', KEYS[#KEYS])
+else
+  call('SET', KEYS[#KEYS], pack('>I6I4I2', ms, micros, #left / width) .. left .. memory:sub(head + 1), 'KEEPTTL')
 end
 return 1

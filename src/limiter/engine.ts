@@ -1,5 +1,6 @@
 /** The limiter over a store. It makes a check from each call, and a decision from the store's answer. */
 import { setTimeout } from 'node:timers/promises'
+import { canonical } from '../base/canonical.ts'
 import { admissionOf, limitOf, refusalOf, statesOf } from './decisions.ts'
 import { InvalidOption, LimiterUnavailable, UnknownPolicy, UnknownRule } from './errors.ts'
 import type { AcquireOptions, Decision, Limiter, LimiterEvents } from './limiter.ts'
@@ -13,6 +14,15 @@ import {
   type Taken,
   usualMemoryMs,
 } from './store.ts'
+
+/** Any order of fields is the same text, and 7 is "7", as in keys of rules. */
+function textOf(fields: Fields): string {
+  const parts: string[] = []
+  for (const name of Object.keys(fields).sort()) {
+    if (fields[name] !== undefined) parts.push(name, String(fields[name]))
+  }
+  return canonical(parts)
+}
 
 /** Node fires a timer with a longer time at once. */
 const maxTimerMs = 2 ** 31 - 1
@@ -52,7 +62,15 @@ export function createEngine(
       const wanted = typeof permits === 'number' ? permits : Number(fields?.[permits])
       return { part, subject: subjectOf(name, part, fields), permits: wanted > 0 ? wanted : 1 }
     })
-    return { policy, asks, requestId: undefined, isNew: true, isSolved: false, group: '' }
+    return {
+      policy,
+      asks,
+      requestId: undefined,
+      fields: '',
+      isNew: true,
+      isSolved: false,
+      group: '',
+    }
   }
 
   function checkOf(name: string, fields: Fields, asked: AcquireOptions = {}): Check {
@@ -67,7 +85,8 @@ export function createEngine(
     // A short group name for most checks. Making the long name would take a tenth of their time.
     const isUsual = times === 1 && !isSolved && !policy.hasPermitsInFields
     const group = isUsual ? policy.id : `${policy.id} ${isSolved} ${asks.map((ask) => ask.permits)}`
-    return { policy, asks, requestId, isNew, isSolved, group }
+    const text = requestId === undefined ? '' : textOf(fields)
+    return { policy, asks, requestId, fields: text, isNew, isSolved, group }
   }
 
   /** Makes the decision that `acquire` returns. Reports it, unless the call is silent. */
@@ -118,16 +137,17 @@ export function createEngine(
     const all = [policies, ...[...earlier.values()].map((one) => one.policies)]
     const having = all.filter((known) => known.has(name))
     if (having.length === 0) throw new UnknownPolicy(name)
+    let isKnown = false
     for (const known of having) {
       try {
-        const check = { ...lookOf(known, name, fields), requestId }
-        if (await store.release(check, isMeant)) return true
+        const check = { ...lookOf(known, name, fields), requestId, fields: textOf(fields) }
+        if (await store.release(check, isMeant)) isKnown = true
       } catch (error) {
         errors.push(error)
       }
     }
-    if (errors.length > 0) throw errors[0]
-    return false
+    if (errors.length > 0 && !isKnown) throw errors[0]
+    return isKnown
   }
 
   const limiter: Limiter = {

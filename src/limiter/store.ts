@@ -18,6 +18,8 @@ export interface Check {
   readonly policy: CompiledPolicy
   readonly asks: readonly Ask[]
   readonly requestId: string | undefined
+  /** All fields of a call with a request id. Empty without one. */
+  readonly fields: string
   /** No earlier call can have taken uses under the request id: the id is new, or there is none. */
   readonly isNew: boolean
   readonly isSolved: boolean

@@ -170,6 +170,37 @@ test('a policy that a reload added: an unknown id is false there, and later no c
   })
 })
 
+test('two processes with different policies: what was taken under one is given back under the other, by rule, and a repeat takes nothing', async () => {
+  const { client: redis, prefix: keyPrefix } = await testRedis()
+  const all = { name: 'all', key: '{u}', sliding: '10 per 1h', refund: 'passed' as const }
+  const mine = { name: 'mine', key: '{u}', fixed: '10 per 1h' }
+  const other = { name: 'other', key: '{v}', sliding: '10 per 1h' }
+  const limiterOf = (...p: RawPolicies[string]) => {
+    const limiter = createLimiter({ policies: { p }, redis, keyPrefix, deadlineMs: 5_000 })
+    releaseLater(() => limiter.close())
+    return limiter
+  }
+  const [old, young] = [limiterOf(mine, all), limiterOf(other, all)]
+  const fields = { ...u, v: 'b' }
+  const used = async (limiter: Limiter) =>
+    (await limiter.peek('p', fields)).map((window) => window.used)
+  await old.acquire('p', fields, { requestId: 'first' })
+  await young.acquire('p', fields, { requestId: 'second' })
+  expect(await young.acquire('p', fields, { requestId: 'first' })).toMatchObject({ admitted: true })
+  expect([await used(old), await used(young)]).toEqual([
+    [1, 2],
+    [1, 2],
+  ])
+  expect(await young.refund('p', fields, 'first')).toBe(true)
+  expect(await old.release('p', fields, 'second')).toBe(true)
+  expect([await used(old), await used(young)]).toEqual([
+    [1, 0],
+    [1, 0],
+  ])
+  expect(await old.release('p', fields, 'first')).toBe(true)
+  expect([await used(old), await old.release('p', fields, 'first')]).toEqual([[0, 0], false])
+})
+
 test('release: when Redis gives no answer it throws, and gives back as soon as Redis answers again', async () => {
   const server = await testRedis()
   const proxy = await startTcpProxy(Number(new URL(server.url).port))

@@ -66,10 +66,9 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     return asks.map((ask) => ({ ask, uses: trusted(ask.part, find(ask).uses, now), now }))
   }
 
-  function findRequest({ policy, requestId, asks }: Check, now: number) {
+  function findRequest({ policy, requestId, fields }: Check, now: number) {
     if (requestId === undefined) return {}
-    const subjects = asks.map(({ subject }) => subject)
-    const key = shortKey(canonical([policy.name, requestId, ...subjects]))
+    const key = shortKey(canonical([policy.name, requestId, fields]))
     const request = requests.get(key)
     return { key, request: request && request.expiresAt > now ? request : undefined }
   }
@@ -133,8 +132,10 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     peek: (check: Check) => look(check, clock()),
 
     changeParts(parts: readonly Part[]): void {
-      const names = new Set(parts.map(({ name }) => name))
-      for (const name of entriesByPart.keys()) if (!names.has(name)) entriesByPart.delete(name)
+      // Names of parts begin with their rule. A rule that changes its kind keeps its counts, for the way back.
+      const rules = new Set(parts.map(({ rule }) => canonical([rule.policy, rule.name])))
+      const isKept = (name: string) => [...rules].some((rule) => name.startsWith(rule))
+      for (const name of entriesByPart.keys()) if (!isKept(name)) entriesByPart.delete(name)
     },
 
     reset({ asks }: Check): void {

@@ -32,6 +32,8 @@ export interface Part {
   readonly index: number
   /** A unique name that survives a reload: policy, rule, kind, and the window if the rule has several parts. */
   readonly name: string
+  /** Six bytes that name the part, its key and its client in the memory of a request, also under other policies. */
+  readonly id: string
   /** The beginning of each subject text of this part. Empty in process, where each part has a separate map. */
   readonly seed: string
   /** The text that separates the parts of one rule, also after a reload: the window, or empty. */
@@ -112,6 +114,10 @@ function compilePolicy(name: string, rules: readonly Rule[], clientId?: string):
         rule,
         index: parts.length,
         name: ruleName + suffix,
+        id: hash('sha256', canonical([ruleName, suffix, rule.key, client]), 'base64url').slice(
+          0,
+          6,
+        ),
         seed,
         suffix,
         client,

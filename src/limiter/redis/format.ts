@@ -16,8 +16,9 @@ export const firstByte = ({ first }: Part) => 1 + (first / 2) * useBytes
 /** The parts as lua/acquire-N.lua reads them. After a solved challenge, rules in mode challenge only observe. */
 export function planOf({ asks, isSolved }: Check): string {
   const plan = asks.map(({ part, permits }) => {
-    const { rule, longestMs, granuleMs, trustMs } = part
+    const { rule, id, longestMs, granuleMs, trustMs } = part
     return {
+      id,
       kind: rule.kind,
       mode: isSolved && rule.mode === 'challenge' ? 'observe' : rule.mode,
       rule: rule.name,

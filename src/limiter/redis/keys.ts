@@ -9,7 +9,6 @@ import { randomUUID } from 'node:crypto'
 import { canonical } from '../../base/canonical.ts'
 import { createKeyedHash } from '../../base/keyed-hash.ts'
 import { kindOf } from '../kinds.ts'
-import type { Part } from '../policy/compile.ts'
 import type { Check } from '../store.ts'
 
 /** Text, bytes, or a `KeyObject` of `node:crypto`. No types of Node are needed. */
@@ -22,8 +21,8 @@ export interface Slot {
   readonly keys: readonly string[]
   readonly requestKey: string | undefined
   /**
-   * An id that separates calls with the same request key. It begins with `markOf` of a part with a client. It ends with `!`
-   * if calls without a request id share the key one after the other.
+   * An id that separates calls with the same request key. It ends with `!` if calls without a request id share the key one
+   * after the other.
    */
   readonly callId: string
   /** In a cluster: the hash tag of the keys, and the positions of the parts. */
@@ -49,28 +48,20 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
   }
 
   /**
-   * `names` are the keys of the whole check, without clients. The same request id with other names is another request. A
-   * repeat in another process is the same request. `number`: the call has a number in place of a request id.
+   * The same request id with other fields is another request. A repeat in another process is the same request, also if that
+   * process has other rules. `number`: the call has a number in place of a request id.
    */
-  function slotOf(
-    check: Check,
-    keys: string[],
-    names: readonly string[],
-    number: number | undefined,
-    place = '',
-  ): Slot {
-    const { policy, requestId, asks } = check
-    if (requestId === undefined && number === undefined)
-      return { check, keys, requestKey: undefined, callId: '', place }
-    const mark = asks.map(({ part }) => markOf(part)).find(Boolean) ?? ''
-    const callId = (mark + randomUUID()).slice(0, 8)
-    const tag = keys[0]?.slice(0, tagEnd + 1) ?? ''
-    if (requestId === undefined) {
-      const requestKey = `${isCluster ? tag : keyPrefix}call:${processId}:${number}`
-      return { check, keys, requestKey, callId: `${callId.slice(0, -1)}!`, place }
+  function slotOf(check: Check, keys: string[], number: number | undefined, place = ''): Slot {
+    const { policy, requestId, fields } = check
+    const start = isCluster ? keys[0]?.slice(0, tagEnd + 1) : keyPrefix
+    const callId = randomUUID().slice(0, 8)
+    if (requestId !== undefined) {
+      const request = hashOf(canonical([policy.name, requestId, fields])).slice(0, hashLength)
+      return { check, keys, requestKey: `${start}req${request}`, callId, place }
     }
-    const request = hashOf(canonical([policy.name, requestId, ...names]))
-    return { check, keys, requestKey: `${tag}req${request.slice(0, hashLength)}`, callId, place }
+    if (number === undefined) return { check, keys, requestKey: undefined, callId: '', place }
+    const requestKey = `${start}call:${processId}:${number}`
+    return { check, keys, requestKey, callId: `${callId.slice(0, -1)}!`, place }
   }
 
   return {
@@ -83,24 +74,20 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
     slotsOf(check: Check, number?: number): Slot[] {
       const { asks } = check
       if (asks.length === 0) return []
-      const names = asks.map(({ part, subject }) => valueKey(subject) + part.suffix)
-      const keys = names.map((name, at) => name + asks[at]?.part.client)
-      if (!isCluster) return [slotOf(check, keys, names, number)]
+      const keys = asks.map(({ part, subject }) => valueKey(subject) + part.suffix + part.client)
+      if (!isCluster) return [slotOf(check, keys, number)]
       const tags = keys.map((key) => key.slice(tagStart, tagEnd))
       return [...new Set(tags)]
         .map((tag) => {
           const isHere = (_: unknown, at: number) => tags[at] === tag
           const own = { ...check, asks: asks.filter(isHere) }
           const place = ` ${tag} ${own.asks.map(({ part }) => part.index)}`
-          return slotOf(own, keys.filter(isHere), names, number, place)
+          return slotOf(own, keys.filter(isHere), number, place)
         })
         .sort((a, b) => locks(a.check) - locks(b.check) || width(b.check) - width(a.check))
     },
   }
 }
-
-/** The beginning of a part's client. It separates the calls of processes. */
-export const markOf = ({ client }: Part) => client.slice(0, 4)
 
 const width = ({ asks }: Check) => Math.max(...asks.map(({ part }) => part.longestMs))
 const locks = ({ asks }: Check) => Number(asks.some(({ part }) => kindOf(part).beginsLocks))

@@ -15,7 +15,7 @@ import { createBatch } from './batch.ts'
 import { createRun, type LimiterRedis } from './client.ts'
 import { askSlots, byPart, type SlotCalls } from './cluster.ts'
 import { firstByte, usesOf } from './format.ts'
-import { createKeys, markOf, type Slot, type SubjectKey } from './keys.ts'
+import { createKeys, type Slot, type SubjectKey } from './keys.ts'
 import { createRefusals } from './refusals.ts'
 
 export interface RedisStoreOptions {
@@ -80,9 +80,7 @@ export function createRedisStore(options: RedisStoreOptions): Store {
 
   async function giveBack(slot: Slot, isMeant: IsMeant, callId: string): Promise<boolean> {
     const { check, keys, requestKey = '' } = slot
-    const parts = check.asks.map(({ part }) =>
-      isMeant(part) ? `${firstByte(part)} ${markOf(part)}` : '0',
-    )
+    const parts = check.asks.map(({ part }) => part.id + (isMeant(part) ? firstByte(part) : 0))
     const args = [...parts, callId]
     return (await run(scripts.release, [...keys, ...keys.map(resetKey), requestKey], args)) === 1
   }
