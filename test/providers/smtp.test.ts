@@ -1,9 +1,11 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import tls from 'node:tls'
 import PostalMime from 'postal-mime'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { resultOfFailure } from '../../src/providers/smtp/errors.ts'
+import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import smtp, * as given from './cases/smtp.ts'
 import { makeCertificate } from './far-ends/certificate.ts'
@@ -14,6 +16,31 @@ const { from } = given
 const { message } = given.conformance
 
 testConformance(given)
+
+/** A network in front of the server. After `forget`, its open connections carry nothing, and new ones work. */
+async function startForgetfulRelay(targetPort: number) {
+  const pairs: Socket[][] = []
+  const server = createServer((client) => {
+    const target = connect(targetPort, '127.0.0.1')
+    client.pipe(target).pipe(client)
+    for (const socket of [client, target]) socket.on('error', () => {})
+    pairs.push([client, target])
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  releaseLater(() => {
+    for (const socket of pairs.flat()) socket.destroy()
+    server.close()
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    forget() {
+      for (const [client, target] of pairs) {
+        client?.unpipe().pause()
+        target?.unpipe().pause()
+      }
+    },
+  }
+}
 
 describe('smtp', () => {
   const never = new AbortController().signal
@@ -505,6 +532,91 @@ describe('smtp', () => {
     await provider.close()
     expect(await send()).toBe('unavailable')
     expect([mails, connections]).toEqual([2, 1])
+  })
+
+  it('an idle connection that went silent, while the server greets others → a new one at once, one mail', async () => {
+    const { port, taken } = await start()
+    const relay = await startForgetfulRelay(port)
+    const provider = create(`smtp://127.0.0.1:${relay.port}`)
+    const send = () => provider.send({ ...message, noticeId: newId() }, never)
+    expect((await send()).kind).toBe('accepted')
+    relay.forget()
+    const startMs = performance.now()
+    expect((await send()).kind).toBe('accepted')
+    // Far below the time limit of 20 s.
+    expect(performance.now() - startMs).toBeLessThan(8_000)
+    expect(taken).toHaveLength(2)
+  })
+
+  it('a server that is usually slow keeps its connection', async () => {
+    let [slowMs, connections] = [1_200, 0]
+    const { port } = await start({
+      onConnect(_session, done) {
+        connections++
+        done()
+      },
+      onRcptTo: (_to, _session, done) => void globalThis.setTimeout(done, slowMs),
+    })
+    const provider = create(`smtp://127.0.0.1:${port}`)
+    const send = () => provider.send({ ...message, noticeId: newId() }, never)
+    await send()
+    slowMs = 1_000
+    await send()
+    // Each slow mail has one probe.
+    expect(connections).toBe(3)
+  })
+
+  it('an answer to the message after the time limit of the connection → accepted, one mail', async () => {
+    const taken: string[] = []
+    const { port } = await start({
+      onData(stream, _session, done) {
+        stream.resume()
+        stream.on('end', () => {
+          taken.push('mail')
+          globalThis.setTimeout(done, 900)
+        })
+      },
+    })
+    const settings = smtp.settings.parse({ url: `smtp://127.0.0.1:${port}`, from })
+    const deps = { timeoutMs: 500, answerMs: 20_000, concurrency: 100, clock: Date.now }
+    const provider = smtp.create('mail', settings, deps)
+    closers.push(provider.close)
+    expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
+    expect(taken).toHaveLength(1)
+  })
+
+  it('a mail just before the idle time ends is answered, and QUIT follows only after the whole time', async () => {
+    const { port, openConnections, taken } = await start()
+    const provider = create(`smtp://127.0.0.1:${port}`)
+    const send = () => provider.send({ ...message, noticeId: newId() }, never)
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
+    try {
+      await send()
+      vi.advanceTimersByTime(59_000)
+      expect((await send()).kind).toBe('accepted')
+      expect(taken).toHaveLength(2)
+      vi.advanceTimersByTime(50_000)
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(openConnections()).toBe(1)
+      vi.advanceTimersByTime(10_000)
+      await vi.waitFor(() => expect(openConnections()).toBe(0))
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it.each([
+    ['smtp://mail.acme.test', 'auto'],
+    ['smtp://user:pass@mail.acme.test', 'required'],
+    ['smtp://user:pass@mail.acme.test?tls=auto', 'auto'],
+    ['smtp://user:pass@10.0.0.5:25', 'required'],
+    ['smtp://user:pass@mail.acme.test?tls=off', 'off'],
+    ['smtp://user:pass@localhost', 'auto'],
+    ['smtp://user:pass@127.0.0.2:25', 'auto'],
+    ['smtp://user:pass@[::1]:25', 'auto'],
+    ['smtp://user:pass@127.0.0.1.evil.test', 'required'],
+  ])('%s → tls %s', (url, tls) => {
+    expect(smtp.settings.parse({ url, from }).url.tls).toBe(tls)
   })
 
   it('a connection stays open for a minute without a mail, whatever the time limit of a mail', async () => {

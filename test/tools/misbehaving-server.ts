@@ -198,3 +198,13 @@ export const smppFloods = {
   'unknown commands': smppPdu(0x77, 3),
   'answers without a request': smppPdu(0x80000004, 99),
 } as const
+
+/** A mail server. It refuses pipelining, so each line has its answer. */
+export const smtp: Protocol = {
+  greeting: bytes('220 mail.test ESMTP\r\n'),
+  answer: (request) => (request.includes('\r\n') ? bytes('250 OK\r\n') : undefined),
+  endless: [bytes('250-x\r\n'), bytes('250-abcdefghijklmnop\r\n')],
+  crumbs: [bytes(''), bytes('\r\n')],
+  floods: [bytes('250 OK\r\n')],
+  lie: bytes('250-OK\r\n'),
+}

@@ -24,6 +24,9 @@ export interface Sent {
 
 export type Connection = ReturnType<typeof openConnection>
 
+/** Bytes of one reply: the longest is a list of extensions. Time limits are of the caller. */
+const limits = { maxResponseSize: 65_536, socketCloseTimeout: 0 }
+
 /** Time for the server's answer to QUIT. */
 const quitMs = 1_000
 
@@ -42,7 +45,7 @@ export function openConnection(
   { login, openWithinMs, ...server }: ServerSettings,
   onEnd: (connection: Connection) => void,
 ) {
-  const options = { ...server, dnsTimeout: openWithinMs, socketCloseTimeout: 0 }
+  const options = { ...server, ...limits, dnsTimeout: openWithinMs }
   const smtp = new SMTPConnection(options)
   let cause: SmtpFailure | undefined
   let refusals = 0

@@ -70,8 +70,17 @@ export function createConnections(server: ServerSettings) {
   }
 
   return {
-    /** `onHandedOver` is called when the end of the message is sent: from then on, the server may have accepted it. */
-    async send(mail: Mail, signal: AbortSignal, onHandedOver: () => void) {
+    /**
+     * `onHandedOver` is called when the end of the message is sent: from then on, the server may have accepted it.
+     * `onReused` gets a function that leaves a connection that was idle. The mail then goes over a new one. A network can
+     * forget an idle connection, which then stays silent.
+     */
+    async send(
+      mail: Mail,
+      signal: AbortSignal,
+      onHandedOver: () => void,
+      onReused: (leave: () => void) => void = () => {},
+    ) {
       let isHandedOver = false
       const handOver = () => {
         isHandedOver = true
@@ -79,12 +88,14 @@ export function createConnections(server: ServerSettings) {
       }
       const one = take()
       const wasReady = one.isReady()
+      if (wasReady) onReused(() => isHandedOver || one.close())
       try {
         return await sendOver(one, mail, signal, handOver)
       } catch (error) {
         if (!wasReady || isHandedOver || !isLost(error as SmtpFailure)) throw error
       }
-      // The server had closed the idle connection.
+      // The server had closed the idle connection, or the caller has left it.
+      onReused(() => {})
       return sendOver(open(), mail, signal, handOver)
     },
 

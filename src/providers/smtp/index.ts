@@ -26,6 +26,9 @@ export const smtp: ProviderKind<SmtpSettings> = {
   probe: probeSmtp,
 }
 
+/** A silent connection is left after this multiple of the time that a recent mail needed up to its content. */
+const leaveAfterTimes = 2
+
 /** After this time without an answer, the server is probed. A probe ends before the breaker counts the mail as overdue. */
 const quietMs = 700
 
@@ -57,12 +60,14 @@ function serverOf({ url: server, ehlo }: SmtpSettings, timeoutMs: number): Serve
 }
 
 function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): Provider {
-  const { timeoutMs } = deps
+  const { timeoutMs, answerMs = timeoutMs } = deps
   const { from, dkim } = settings
   const sign = dkim && createSigner(dkim)
   const domain = from.address.slice(from.address.lastIndexOf('@') + 1)
   const connections = createConnections(serverOf(settings, timeoutMs))
 
+  /** The longest recent time up to the content of a mail. Each shorter time reduces it by a tenth. */
+  let usualMs = 0
   let look: Promise<boolean> | undefined
 
   /** Whether the server greets a new connection. All waiting mails share one probe. */
@@ -86,20 +91,33 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
     const messageId = `<${message.noticeId}@${domain}>`
     const deadline = startDeadline(signal, timeoutMs)
     let isServerAlive = false
-    const quiet = setTimeout(async () => {
-      isServerAlive = await isAlive()
-      if (isServerAlive && !isHandedOver) onAlive?.()
-    }, quietMs)
+    let leave = () => {}
+    const startMs = performance.now()
+    const timers = [
+      setTimeout(async () => {
+        isServerAlive = await isAlive()
+        if (!isServerAlive || isHandedOver) return
+        onAlive?.()
+        const leaveInMs = leaveAfterTimes * usualMs - (performance.now() - startMs)
+        timers.push(setTimeout(() => leave(), Math.max(leaveInMs, 0)))
+      }, quietMs),
+    ]
     try {
       const mail = await composeMail(message, { from, messageId, sign })
-      const sent = await connections.send(mail, deadline.signal, () => {
+      const onHandedOver = () => {
         isHandedOver = true
-      })
+        usualMs = Math.max(performance.now() - startMs, usualMs * 0.9)
+        deadline.restart(answerMs)
+      }
+      const onReused = (leaveIt: () => void) => {
+        leave = leaveIt
+      }
+      const sent = await connections.send(mail, deadline.signal, onHandedOver, onReused)
       return accepted(isForeignId(sent.serverMessageId) ? sent.serverMessageId : messageId)
     } catch (error) {
       return resultOfFailure(error as SmtpFailure, isHandedOver, isServerAlive)
     } finally {
-      clearTimeout(quiet)
+      timers.forEach(clearTimeout)
       deadline.clear()
     }
   }

@@ -5,7 +5,8 @@ import { dkimSettingsIn } from './dkim.ts'
 /**
  * The server of an SMTP provider. Errors name the fault but never repeat the value, because the URL contains a password.
  * `secure`: TLS from the first byte. `tls`: `auto` uses STARTTLS if the server offers it, `required` sends nothing
- * without it, `off` never uses it.
+ * without it, `off` never uses it. With `auto`, an attacker on the way can remove the offer and read the password. So a
+ * login needs TLS by default, except on this machine.
  */
 const url = z.string().transform((text, context) => {
   const problem = (message: string) => {
@@ -20,8 +21,10 @@ const url = z.string().transform((text, context) => {
   if (hostname === '') return problem('has no host')
   if (pathname !== '' && pathname !== '/') return problem('must not have a path')
   const unknown = [...searchParams.keys()].find((key) => key !== 'tls')
-  if (unknown !== undefined) return problem('allows no query except tls=required or tls=off')
-  const tls = searchParams.get('tls') ?? 'auto'
+  if (unknown !== undefined)
+    return problem('allows no query except tls=required, tls=auto or tls=off')
+  const needsTls = username !== '' && !isLoopback(hostname)
+  const tls = searchParams.get('tls') ?? (needsTls ? 'required' : 'auto')
   if (tls !== 'auto' && tls !== 'required' && tls !== 'off') {
     return problem('tls must be one of auto, required, off')
   }
@@ -42,6 +45,10 @@ const url = z.string().transform((text, context) => {
     return problem('has a % without two hexadecimal digits')
   }
 })
+
+/** True for a name or address of this machine. */
+export const isLoopback = (hostname: string): boolean =>
+  /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
 
 export interface Sender {
   readonly name: string
