@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { resultOfError } from '../../src/providers/twilio/errors.ts'
+import { callbackUrl } from '../../src/providers/twilio/settings.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
 import twilio, * as given from './cases/twilio.ts'
 import { startTwilioFarEnd } from './far-ends/twilio.ts'
@@ -149,6 +150,41 @@ describe('twilio', () => {
       expect(
         twilio.createReceiptReader?.(settings).parse({ ...request, headers: {}, query: {} }),
       ).toEqual(forged)
+    })
+
+    const query = '/v1/receipts/twilio?noticeId=n-1'
+    it.each([
+      ['https://h.test:8443/v1/receipts/twilio', `https://h.test${query}`],
+      ['https://h.test:8443/v1/receipts/twilio', `https://h.test:8443${query}`],
+      ['https://h.test/v1/receipts/twilio', `https://h.test:443${query}`],
+      ['https://h.test:443/v1/receipts/twilio', `https://h.test:443${query}`],
+      ['https://h.test:443/v1/receipts/twilio', `https://h.test${query}`],
+      ['http://h.test/v1/receipts/twilio', `http://h.test:80${query}`],
+      ['https://u:p@h.test/v1/receipts/twilio', `https://u:p@h.test${query}`],
+      ['https://u:p@h.test/v1/receipts/twilio', `https://u:p@h.test:443${query}`],
+      ['https://u:p@h.test/v1/receipts/twilio', `https://h.test${query}`],
+      ['https://h.test/v1/receipts/twilio#rc=2', `https://h.test${query}`],
+      ['https://h.test/v1/receipts/twilio#rc=2', `https://h.test${query}#rc=2`],
+      ['https://h.test:8443/v1/receipts/twilio#rc=2&ct=5', `https://h.test${query}#rc=2&ct=5`],
+    ])('of %s, signed as %s → accepted', (statusCallback, signedUrl) => {
+      const body = new URLSearchParams(fields)
+      const own = twilio.settings.parse({ ...entry, statusCallback })
+      const parsedBy = (url: string) =>
+        twilio.createReceiptReader?.(own).parse({
+          headers: { 'x-twilio-signature': signTwilio(authToken, url, body) },
+          rawBody: Buffer.from(body.toString()),
+          query: { noticeId: 'n-1' },
+          receivedAt: 0,
+        })
+      expect(parsedBy(signedUrl)).toMatchObject({ ok: true })
+      for (const other of ['https://other.test', 'https://h.test:9999', 'https://x:y@h.test']) {
+        expect(parsedBy(other + query)).toEqual({ ok: false, reason: 'forged' })
+      }
+    })
+
+    it('the notice id stands before the fragment of the address', () => {
+      const callback = { ...settings, statusCallback: 'https://h.test/r?a=1#rc=2' }
+      expect(callbackUrl(callback, 'n-1')).toBe('https://h.test/r?a=1&noticeId=n-1#rc=2')
     })
 
     it('calls a signed form without sid or status malformed', () => {

@@ -30,6 +30,8 @@ export function callbackUrl(
 ): string | undefined {
   const { statusCallback } = settings
   if (statusCallback === undefined || noticeId === undefined) return statusCallback
-  const separator = statusCallback.includes('?') ? '&' : '?'
-  return `${statusCallback}${separator}noticeId=${encodeURIComponent(noticeId)}`
+  // A fragment has settings of Twilio, such as the number of its repeats.
+  const [address = '', ...fragment] = statusCallback.split(/(?=#)/)
+  const separator = address.includes('?') ? '&' : '?'
+  return `${address}${separator}noticeId=${encodeURIComponent(noticeId)}${fragment.join('')}`
 }
