@@ -68,9 +68,15 @@ export function measureSms(text: string): SmsLength {
   return { encoding, units, segments: segments.length }
 }
 
+/** The encoding of a text on the phone network. */
+export const smsEncodingOf = (text: string): SmsEncoding =>
+  [...text].every((char) => septetsOf.has(char)) ? 'gsm7' : 'ucs2'
+
 /** Cuts a text into segments of one message each. An empty text is one empty segment. */
-export function splitSms(text: string): { encoding: SmsEncoding; segments: readonly string[] } {
-  const encoding = [...text].every((char) => septetsOf.has(char)) ? 'gsm7' : 'ucs2'
+export function splitSms(
+  text: string,
+  encoding = smsEncodingOf(text),
+): { encoding: SmsEncoding; segments: readonly string[] } {
   const { single, joined } = segmentUnits[encoding]
   const whole = cut(text, encoding, single)
   return { encoding, segments: whole.length === 1 ? whole : cut(text, encoding, joined) }

@@ -12,6 +12,7 @@ import {
   encodePdu,
   encodeShortMessage,
 } from '../../src/providers/smpp/pdu.ts'
+import { encodeSegments } from '../../src/providers/smpp/text.ts'
 import { beBusy } from '../tools/be-busy.ts'
 import { eventually } from '../tools/wait.ts'
 import smpp, * as given from './cases/smpp.ts'
@@ -164,6 +165,35 @@ describe('smpp', () => {
         'bind_receiver',
       ])
     })
+  })
+
+  it.each([
+    ['gsm', '@ # $ _ { }', 0, '00202320022011201b28201b29'],
+    ['latin1', '@ # $ _ { } é', 0, '402023202420 5f207b207d20e9'],
+    ['ascii', '@ # $ _ { }', 0, '4020232024205f207b207d'],
+    ['latin1', 'Δ', 8, '0394'],
+    ['latin1', '5 €', 8, '0035002020ac'],
+    ['ascii', 'é', 8, '00e9'],
+    ['latin1', 'ç', 8, '00e7'],
+    ['ucs2', 'a', 8, '0061'],
+  ])(
+    'an SMSC with the default alphabet %s: %s → data coding %i',
+    async (alphabet, text, dataCoding, hex) => {
+      const { farEnd, provider } = await start({}, { alphabet })
+      const settings = smpp.settings.parse({ url: 'smpp://host', from: 'Acme', alphabet })
+      const { contents } = encodeSegments(text, 1, settings.alphabet)
+      expect(contents.map((content) => content.toString('hex'))).toEqual([hex.replaceAll(' ', '')])
+      await provider.send({ ...message, noticeId: newId(), text }, never)
+      expect(farEnd.submits[0]?.data_coding).toBe(dataCoding)
+    },
+  )
+
+  it('a long text of Latin-1 is cut where phones cut it', async () => {
+    const { farEnd, send } = await start({}, { alphabet: 'latin1' })
+    await send('{'.repeat(100))
+    expect(farEnd.submits).toHaveLength(2)
+    await send('ç'.repeat(100))
+    expect(farEnd.submits).toHaveLength(4)
   })
 
   it('sends what the alphabet lacks as UCS-2', async () => {

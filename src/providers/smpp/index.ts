@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startDeadline } from '../../base/deadline.ts'
 import { unreadable } from '../../base/receipt.ts'
-import { splitSms } from '../../base/sms-length.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { secondsLeft } from '../seconds-left.ts'
@@ -19,7 +18,7 @@ import { type Exchange, openSession } from './session.ts'
 import type { Role } from './session-options.ts'
 import { createSessions } from './sessions.ts'
 import { type SmppSettings, smppSettings } from './settings.ts'
-import { encodeSegments, encodeWhole } from './text.ts'
+import { cutText, encodeSegments, encodeWhole } from './text.ts'
 
 /**
  * SMS over SMPP 3.4 to the SMSC of a carrier. The protocol has no field for the notice id, so receipts are matched by the
@@ -138,7 +137,9 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     const { to, text } = message
     reference = (reference + 1) % 256
     const isWhole = settings.longTexts === 'payload'
-    const { dataCoding, contents } = isWhole ? encodeWhole(text) : encodeSegments(text, reference)
+    const { dataCoding, contents } = isWhole
+      ? encodeWhole(text, settings.alphabet)
+      : encodeSegments(text, reference, settings.alphabet)
     const destination = { ton: 1, npi: 1, ...settings.destination, digits: to.replace(/^\+/, '') }
     const validSeconds =
       settings.validity === 'none' ? undefined : secondsLeft(message, longestRelativeSeconds)
@@ -161,7 +162,8 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     channels: smpp.channels,
     slots: settings.window,
     // Each part of a long text needs a place in the window.
-    slotsFor: ({ text }) => (settings.longTexts === 'payload' ? 1 : splitSms(text).segments.length),
+    slotsFor: ({ text }) =>
+      settings.longTexts === 'payload' ? 1 : cutText(text, settings.alphabet).segments.length,
     send,
     async close() {
       isClosed = true

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { duration } from '../../base/durations.ts'
+import { alphabets } from './text.ts'
 
 /** Type of number and numbering plan (5.2.5, 5.2.6), if the carrier needs other values than the address suggests. */
 const numbering = z
@@ -26,6 +27,8 @@ export const smppSettings = z.strictObject({
   from: z
     .string()
     .regex(/^(\+?\d{3,15}|[\w .-]{1,11})$/, 'must be a number, or a name of 1 to 11 letters'),
+  /** The alphabet that the SMSC reads with data coding 0. */
+  alphabet: z.enum(alphabets).default('gsm'),
   /** Whether Postern (`segments`) or the SMSC (`payload`) cuts long texts. */
   longTexts: z.enum(['segments', 'payload']).default('segments'),
   /** The base of message ids in receipts, if it differs from the base in answers to sends. */
