@@ -33,6 +33,8 @@ export const unreadable: Receipt = { outcome: 'failed' }
  * the cost of a call before the sender is known. Pure, and never throws for bad input.
  */
 export interface ReceiptReader {
+  /** True if the provider may send a receipt as the query of a GET, which has no body. */
+  readonly readsQuery?: boolean
   /** Longer bodies are refused. A limit above 48 kB needs proof of the sender in the head (I21). */
   readonly maxBodyBytes: number
   /** Called before a byte of the body is read. False: a sure forgery. */

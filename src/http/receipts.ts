@@ -2,7 +2,7 @@ import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
 import type { Receipt, ReceiptReader } from '../base/receipt.ts'
 import { invalid } from './problem.ts'
-import { defineRoute, type Route } from './route.ts'
+import { defineRoute, type Route, type RouteRequest } from './route.ts'
 
 const notSigned = {
   en: 'The signature is not from this provider.',
@@ -13,13 +13,13 @@ const notSigned = {
  * The address to which providers send receipts. There is no API key: the vendor signs in its own way. It gets its
  * expected answer after the receipts are in the database.
  */
-export function receiptRoute(deps: {
+export function receiptRoutes(deps: {
   /** Readers by provider name, for provider kinds with receipts over HTTP. */
   readers: ReadonlyMap<string, ReceiptReader>
   /** Resolves when the receipts are in the database. */
   takeReceipts: (provider: string, receipts: readonly Receipt[]) => Promise<void>
   metrics: Metrics
-}): Route {
+}): [Route, Route] {
   const { readers, takeReceipts, metrics } = deps
 
   function readerOf(provider = ''): ReceiptReader {
@@ -34,7 +34,19 @@ export function receiptRoute(deps: {
       : new Problem('forbidden', { message: notSigned })
   }
 
-  return defineRoute({
+  async function take({ params, headers, rawBody, query, note, admit }: RouteRequest) {
+    const { provider = '' } = params
+    note({ provider })
+    const request = { headers, rawBody, query, receivedAt: Date.now() }
+    const parsed = readerOf(provider).parse(request)
+    if (!parsed.ok) throw refused(provider, parsed.reason)
+    admit()
+    await takeReceipts(provider, parsed.receipts)
+    const { status, contentType, body } = parsed.reply
+    return { status, headers: { 'content-type': contentType }, text: body }
+  }
+
+  const byBody = defineRoute({
     method: 'post',
     path: '/v1/receipts/:provider',
     name: 'takeReceipts',
@@ -53,16 +65,27 @@ export function receiptRoute(deps: {
       204: { description: 'Stored, for the webhook provider.' },
     },
     problems: ['forbidden', 'not_found', 'invalid_request', 'payload_too_large'],
-    async run({ params, headers, rawBody, query, note, admit }) {
+    run: take,
+  })
+
+  const byQuery = defineRoute({
+    method: 'get',
+    path: '/v1/receipts/:provider',
+    name: 'takeReceipt',
+    summary: "A provider's report on delivery as a query, from providers that send it so.",
+    access: 'open',
+    answers: { 200: { description: 'Stored. The body is as this vendor expects.' } },
+    problems: ['forbidden', 'not_found', 'invalid_request'],
+    async run(request) {
+      const { params, headers, query } = request
       const { provider = '' } = params
-      note({ provider })
-      const request = { headers, rawBody, query, receivedAt: Date.now() }
-      const parsed = readerOf(provider).parse(request)
-      if (!parsed.ok) throw refused(provider, parsed.reason)
-      admit()
-      await takeReceipts(provider, parsed.receipts)
-      const { status, contentType, body } = parsed.reply
-      return { status, headers: { 'content-type': contentType }, text: body }
+      const reader = readerOf(provider)
+      if (!reader.readsQuery) throw new Problem('not_found')
+      if (!reader.mayBeGenuine({ headers, query, receivedAt: Date.now() })) {
+        throw refused(provider, 'forged')
+      }
+      return take(request)
     },
   })
+  return [byBody, byQuery]
 }

@@ -9,7 +9,7 @@ import { noticeRoutes } from '../http/notices.ts'
 import { openApiRoute } from '../http/openapi.ts'
 import { passRoutes } from '../http/passes.ts'
 import { openRouters } from '../http/plugins.ts'
-import { receiptRoute } from '../http/receipts.ts'
+import { receiptRoutes } from '../http/receipts.ts'
 import { recipientRoutes } from '../http/recipients.ts'
 import { createRouter } from '../http/router.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
@@ -36,7 +36,7 @@ export async function createApiRouter(shared: Shared, requests: Requests) {
     ...passRoutes(requests),
     ...noticeRoutes({ ...requests, ...reads }),
     ...recipientRoutes(requests),
-    receiptRoute({
+    ...receiptRoutes({
       readers: createReceiptReaders(shared.config.providers),
       takeReceipts: receipts.take,
       metrics,

@@ -81,6 +81,7 @@ export function createReceiptReader(
     if (problem) throw new Error(`createReceiptReader returned no reader: ${problem}`)
     return {
       maxBodyBytes: reader.maxBodyBytes,
+      ...(reader.readsQuery ? { readsQuery: true } : {}),
       mayBeGenuine: (head) => reader.mayBeGenuine(head),
       parse: (request) =>
         ofKind(name, kind, () => {

@@ -20,8 +20,10 @@ type ReadReport = (report: unknown) => Receipt | typeof notFinal | undefined
 export function defineReportReader(
   readReport: ReadReport,
   thanks: object,
+  { readsQuery = false } = {},
 ): (settings: { receiptToken?: string | undefined }) => ReceiptReader {
   return ({ receiptToken }) => ({
+    readsQuery,
     // Large, because vendors push many reports at once, and the token is checked before the body.
     maxBodyBytes: 1_048_576,
     mayBeGenuine: (head) => hasToken(head, receiptToken),
@@ -41,10 +43,19 @@ function parseReports(
   readReport: ReadReport,
   thanks: object,
 ): ParsedReceipts {
-  const receipts = receiptsIn(request.rawBody, readReport)
+  const receipts = receiptsIn(bodyOf(request), readReport)
   if (!receipts) return { ok: false, reason: 'malformed' }
   const body = JSON.stringify(thanks)
   return { ok: true, receipts, reply: { status: 200, contentType: 'application/json', body } }
+}
+
+/** The body. Without one, the fields of the query or of a form. */
+function bodyOf({ rawBody, query, headers }: ReceiptRequest): Buffer {
+  if (rawBody.length === 0) return Buffer.from(JSON.stringify(query))
+  if (!String(headers['content-type']).startsWith('application/x-www-form-urlencoded')) {
+    return rawBody
+  }
+  return Buffer.from(JSON.stringify(Object.fromEntries(new URLSearchParams(rawBody.toString()))))
 }
 
 /** The receipts in a body with one report or an array of them. Undefined if none of the reports can be read. */

@@ -2,7 +2,7 @@ import { describe, expect, inject, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
-import { receiptRoute } from '../../src/http/receipts.ts'
+import { receiptRoutes } from '../../src/http/receipts.ts'
 import type { RouteRequest } from '../../src/http/route.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
 import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
@@ -167,7 +167,7 @@ test('a receipt is answered once it is in the database, not before, and not at a
   }
   const taking = Promise.withResolvers<void>()
   const take = vi.fn(() => taking.promise)
-  const route = receiptRoute({
+  const [route] = receiptRoutes({
     readers: new Map([['carrier', reader]]),
     takeReceipts: take,
     metrics: createMetrics({ process: 'api' }),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
+import { unreadable } from '../../src/base/receipt.ts'
 import { resultOfError } from '../../src/providers/twilio/errors.ts'
 import { callbackUrl } from '../../src/providers/twilio/settings.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
@@ -127,7 +128,10 @@ describe('twilio', () => {
         receipts: [{ ...receipt, outcome: 'failed', detail: 'twilio 30003' }],
         reply,
       })
-      for (const status of ['queued', 'sent', 'sending', 'constructor']) {
+      expect(parse({ ...fields, MessageStatus: 'constructor' })).toMatchObject({
+        receipts: [unreadable],
+      })
+      for (const status of ['queued', 'sent', 'sending']) {
         expect(parse({ ...fields, MessageStatus: status })).toEqual({
           ok: true,
           receipts: [],

@@ -78,6 +78,35 @@ describe('vonage', () => {
       })
     })
 
+    it('reads a receipt in a form and in a query, and counts an unknown status', () => {
+      const fields = {
+        messageId: '0A-1',
+        status: 'delivered',
+        'err-code': '0',
+        msisdn: '447700900123',
+      }
+      const read = [{ messageId: '0A-1', outcome: 'delivered' }]
+      const token = entry.receiptToken
+      const form = {
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        rawBody: Buffer.from(new URLSearchParams(fields).toString()),
+        query: { token },
+        receivedAt: 0,
+      }
+      expect(reader?.parse(form)).toMatchObject({ ok: true, receipts: read })
+      const byQuery = {
+        headers: {},
+        rawBody: Buffer.alloc(0),
+        query: { ...fields, token },
+        receivedAt: 0,
+      }
+      expect(reader?.parse(byQuery)).toMatchObject({ ok: true, receipts: read })
+      expect(parse({ ...receipt, status: 'teleported' })).toMatchObject({
+        ok: true,
+        receipts: [{ outcome: 'failed' }],
+      })
+    })
+
     it('refuses another token, and what is no receipt', () => {
       expect(parse(receipt, 'another-token-here')).toEqual({ ok: false, reason: 'forged' })
       for (const pushed of [null, 1, {}, { messageId: 7 }, [{}, 1]]) {

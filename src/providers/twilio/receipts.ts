@@ -1,4 +1,9 @@
-import type { ParsedReceipts, ReceiptReader, ReceiptRequest } from '../../base/receipt.ts'
+import {
+  type ParsedReceipts,
+  type ReceiptReader,
+  type ReceiptRequest,
+  unreadable,
+} from '../../base/receipt.ts'
 import { callbackUrl, type TwilioSettings } from './settings.ts'
 import { isSignedByTwilio } from './signature.ts'
 
@@ -20,6 +25,16 @@ const outcomes: Readonly<Record<string, 'delivered' | 'failed'>> = {
   undelivered: 'failed',
   canceled: 'failed',
 }
+
+const otherStatuses = [
+  'accepted',
+  'scheduled',
+  'queued',
+  'sending',
+  'sent',
+  'receiving',
+  'received',
+]
 
 /** Checks the signature against the address in the settings. A proxy may have changed the address of the request. */
 function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): ParsedReceipts {
@@ -43,9 +58,11 @@ function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): Parse
     outcome,
     detail: code && /^\d{1,6}$/.test(code) ? `twilio ${code}` : undefined,
   }
+  const isKnown = outcome !== undefined || otherStatuses.includes(status)
   return {
     ok: true,
-    receipts: receipt ? [receipt] : [],
+    // An unknown status is counted. Twilio does not correct it, so it gets no error.
+    receipts: isKnown ? (receipt ? [receipt] : []) : [unreadable],
     reply: { status: 204, contentType: 'text/plain', body: '' },
   }
 }

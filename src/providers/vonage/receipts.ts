@@ -1,5 +1,6 @@
 import { isForeignId } from '../../base/ids.ts'
 import { isObject } from '../../base/json.ts'
+import { unreadable } from '../../base/receipt.ts'
 import { defineReportReader, notFinal } from '../token-receipts.ts'
 
 const outcomes: ReadonlyMap<unknown, 'delivered' | 'failed'> = new Map([
@@ -9,13 +10,19 @@ const outcomes: ReadonlyMap<unknown, 'delivered' | 'failed'> = new Map([
   ['rejected', 'failed'],
 ])
 
-/** Delivery receipts, pushed as JSON. Vonage repeats them until the answer is 2xx. */
-export const createReceiptReader = defineReportReader(readReport, {})
+/** A final report follows. */
+const otherStatuses: readonly unknown[] = ['accepted', 'buffered', 'unknown']
+
+/**
+ * Delivery receipts. By the settings of the account, Vonage sends them as JSON, as a form or as the query of a GET. It
+ * repeats them until the answer is 2xx.
+ */
+export const createReceiptReader = defineReportReader(readReport, {}, { readsQuery: true })
 
 function readReport(report: unknown) {
   if (!isObject(report) || !isForeignId(report.messageId)) return undefined
   const outcome = outcomes.get(report.status)
-  if (!outcome) return notFinal
+  if (!outcome) return otherStatuses.includes(report.status) ? notFinal : unreadable
   const { messageId, 'client-ref': noticeId, 'err-code': code } = report
   return {
     messageId,
