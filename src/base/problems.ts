@@ -58,20 +58,20 @@ export const problems = {
   limited: {
     status: 429,
     title: 'Too many requests',
-    en: 'Too many requests. Try again in {seconds} s.',
-    zh: '请求过于频繁，请 {seconds} 秒后再试。',
+    en: 'Too many requests. Try again in {time}.',
+    zh: '请求过于频繁，请 {time}后再试。',
   },
   locked: {
     status: 429,
     title: 'Locked',
-    en: 'Locked after too many tries. Try again in {seconds} s.',
-    zh: '尝试次数过多，已被锁定，请 {seconds} 秒后再试。',
+    en: 'Locked after too many tries. Try again in {time}.',
+    zh: '尝试次数过多，已被锁定，请 {time}后再试。',
   },
   code_mismatch: {
     status: 422,
     title: 'Wrong code',
-    en: 'The code is wrong.',
-    zh: '验证码错误。',
+    en: 'The code is wrong. Type it again.',
+    zh: '验证码错误，请重新输入。',
   },
   code_gone: {
     status: 410,

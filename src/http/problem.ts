@@ -1,4 +1,5 @@
 import { preferredLanguage } from '../base/preferred-language.ts'
+import { detailOf } from '../base/problem-detail.ts'
 import { Problem, problems, problemType } from '../base/problems.ts'
 import { rateLimitHeaders, rateLimitProblem } from '../limiter/index.ts'
 import type { Refused } from '../rules/refused.ts'
@@ -18,19 +19,13 @@ export const problemMediaType = 'application/problem+json'
 export function problemAnswer(problem: Problem, acceptLanguage: string | undefined): Answer {
   const { code, members } = problem
   const { status, title } = problems[code]
-  // A message that came with the problem (from a rule) becomes the detail.
-  const { message = problems[code], ...shown } = members
+  const { message: _, ...shown } = members
   const { retryAfterMs } = members
+  const detail = detailOf(problem, preferredLanguage(acceptLanguage))
   const headers: Record<string, string> = { 'content-type': problemMediaType }
-  let detail =
-    typeof message === 'string'
-      ? message
-      : (message as Readonly<Record<'en' | 'zh', string>>)[preferredLanguage(acceptLanguage)]
   if (typeof retryAfterMs === 'number') {
-    const seconds = String(Math.ceil(retryAfterMs / 1_000))
-    detail = detail.replace('{seconds}', seconds)
     // Spelled as the limiter spells it. Another spelling would make a second header.
-    headers['Retry-After'] = seconds
+    headers['Retry-After'] = String(Math.ceil(retryAfterMs / 1_000))
   }
   return {
     status,

@@ -72,7 +72,9 @@ describe('limited', () => {
       new RegExp(`^"[^"]*recipient[^"]*2s";r=0;t=${seconds}$`),
     )
     expect(refused.headers.get('ratelimit-policy')).toMatch(/"[^"]*recipient[^"]*2s";q=1;w=2/)
-    expect(refused.body.detail).toBe(`Too many requests. Try again in ${seconds} s.`)
+    expect(refused.body.detail).toBe(
+      `Too many requests. Try again in ${seconds} second${seconds === 1 ? '' : 's'}.`,
+    )
   })
 
   test('resendAt is when the same request is admitted again, not before', async () => {

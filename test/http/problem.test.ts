@@ -27,7 +27,7 @@ describe('problemAnswer', () => {
         type: 'urn:postern:problem:code_mismatch',
         title: problems.code_mismatch.title,
         status: 422,
-        detail: problems.code_mismatch.en,
+        detail: 'The code is wrong. You have 2 tries left.',
         code: 'code_mismatch',
         triesLeft: 2,
       },
@@ -53,13 +53,47 @@ describe('problemAnswer', () => {
     [59_999, '60'],
   ])('a wait of %i ms is Retry-After %s, in the detail too', (retryAfterMs, seconds) => {
     for (const [language, words] of [
-      ['en', `Try again in ${seconds} s.`],
-      ['zh', `请 ${seconds} 秒后再试`],
+      ['en', `Try again in ${seconds} second`],
+      ['zh', `请 ${seconds} 秒`],
     ] as const) {
       const { headers, body } = problemAnswer(new Problem('limited', { retryAfterMs }), language)
       expect(headers?.['Retry-After']).toBe(seconds)
       expect((body as { detail: string }).detail).toContain(words)
     }
+  })
+
+  test.each([
+    [{ triesLeft: 1 }, 'The code is wrong. You have one try left.', '验证码错误，还可再试 1 次。'],
+    [
+      { triesLeft: 0 },
+      'The code was wrong, and no try is left. Request a new one.',
+      '验证码错误，已无剩余次数，请重新获取。',
+    ],
+    [
+      { triesLeft: 0, lockedForMs: 900_000 },
+      'Too many wrong codes. Request a new one in 15 minutes.',
+      '错误次数过多，请 15 分钟后重新获取验证码。',
+    ],
+  ])('a wrong code with %j: the next step of the person, in minutes', (members, en, zh) => {
+    const detailIn = (language: string) =>
+      problemAnswer(new Problem('code_mismatch', members), language).body
+    expect(detailIn('en')).toMatchObject({ detail: en })
+    expect(detailIn('zh')).toMatchObject({ detail: zh })
+  })
+
+  test('a lock of 15 minutes, in minutes; a rule’s own message with {seconds}, in seconds', () => {
+    const retryAfterMs = 900_000
+    const details = (members: object, language: string) =>
+      problemAnswer(new Problem('locked', members as Record<string, unknown>), language).body
+    expect(details({ retryAfterMs }, 'en')).toMatchObject({
+      detail: 'Locked after too many tries. Try again in 15 minutes.',
+    })
+    expect(details({ retryAfterMs }, 'zh')).toMatchObject({
+      detail: '尝试次数过多，已被锁定，请 15 分钟后再试。',
+    })
+    expect(details({ retryAfterMs, message: 'In {seconds} s' }, 'en')).toMatchObject({
+      detail: 'In 900 s',
+    })
   })
 
   test('a problem’s own headers are on the answer, its wait only where it has one', () => {
@@ -91,7 +125,7 @@ describe('problemOf', () => {
     expect(body).toEqual({
       ...{ type: `${registered}#quota-exceeded`, title: problems.limited.title, status: 429 },
       'violated-policies': ['captcha/recipient 60s'],
-      ...{ detail: 'Too many requests. Try again in 2 s.', code: 'limited' },
+      ...{ detail: 'Too many requests. Try again in 2 seconds.', code: 'limited' },
       ...{ policy: 'captcha', rule: 'recipient', window: '60s', retryAfterMs: 1_001 },
     })
   })

@@ -1,4 +1,5 @@
 /** The answers for a code that was not sent. */
+import { detailOf } from '../../base/problem-detail.ts'
 import { Problem, problems } from '../../base/problems.ts'
 import { Overloaded } from '../../base/unavailable.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
@@ -28,16 +29,14 @@ export function problemOf(refused: NotSent): Problem {
 }
 
 /** For products that treat any status but 200 as a fault of the hook. They show the message to the person. */
-export function refusalIn200({ code, members }: Problem): object {
-  const { status, en } = problems[code]
-  const { message = en, retryAfterMs = 0, errors = [] } = members as Shown
-  const text = message.replace('{seconds}', String(Math.ceil(retryAfterMs / 1_000)))
+export function refusalIn200(problem: Problem): object {
+  const { status } = problems[problem.code]
+  const { errors = [] } = problem.members as Shown
+  const text = detailOf(problem, 'en')
   const details = errors.map((each) => ` ${each.path} ${each.message}.`).join('')
   return { error: { http_code: status, message: text + details } }
 }
 
 interface Shown {
-  message?: string
-  retryAfterMs?: number
   errors?: readonly { path: string; message: string }[]
 }
