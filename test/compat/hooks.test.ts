@@ -180,7 +180,10 @@ describe('Supabase', () => {
     for (let sent = 0; sent < 3; sent++) expect((await send()).body).toEqual({})
     const { status, body } = await send()
     expect(status).toBe(200)
-    expect(body.error).toEqual({ http_code: 429, message: expect.stringMatching(/\d+ s\.$/) })
+    expect(body.error).toEqual({
+      http_code: 429,
+      message: expect.stringMatching(/\d+ (seconds|minutes)\.$/),
+    })
   })
 
   test('a message without a code, and one that is not of Supabase → the error, nothing sent', async () => {

@@ -61,7 +61,7 @@ test('Supabase: a refusal has its status and text; a wrong secret is a fault of 
   for (const otp of ['561166', '561167']) await supabase(supabaseSms(phone, otp))
   await expect(supabase(supabaseSms(phone, '561168'))).rejects.toMatchObject({
     status: 429,
-    message: expect.stringMatching(/\d+ s\.$/),
+    message: expect.stringMatching(/\d+ (seconds|minutes)\.$/),
   })
   await expect(supabase(supabaseSms(newPhone(), '561166'), secretOf('c'))).rejects.toThrow(
     'the hook answered 401',
