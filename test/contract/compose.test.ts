@@ -23,6 +23,7 @@ interface Service {
   restart?: string
   stop_grace_period?: string
   environment?: Record<string, string>
+  env_file?: { path: string; required: boolean }[]
   ports?: string[]
   volumes?: string[]
   networks?: string[]
@@ -115,14 +116,17 @@ test.each(services)('$name: its memory and its logs have a limit', ({ mem_limit,
 
 test('Redis is full before its container is, and every client has its password', () => {
   const { mem_limit = '', command = [], environment } = service('redis')
-  const flag = (name: string) => command[command.indexOf(`--${name}`) + 1] ?? ''
+  const flag = (name: string) => new RegExp(`--${name} (\\S+)`).exec(command.join(' '))?.[1] ?? ''
   expect(megabytesOf(flag('maxmemory'))).toBeGreaterThan(0)
   expect(megabytesOf(flag('maxmemory'))).toBeLessThanOrEqual((megabytesOf(mem_limit) * 2) / 3)
-  const password = flag('requirepass')
-  expect(password).toMatch(/^\$\{REDIS_PASSWORD:-\w+\}$/)
-  expect(environment).toEqual({ REDISCLI_AUTH: password })
+  // Not among the arguments, which every user of the machine can read.
+  expect(flag('requirepass')).toBe('')
+  expect(command.at(-1)).toMatch(/ - <<END\nrequirepass \$\$REDISCLI_AUTH\nEND\n$/)
+  expect(environment?.REDISCLI_AUTH).toMatch(/^\$\{REDIS_PASSWORD:\?./)
   for (const name of ['api', 'worker'])
-    expect(service(name).environment?.REDIS_URL).toBe(`redis://:${password}@redis:6379`)
+    expect(service(name).environment?.REDIS_URL).toMatch(
+      /^redis:\/\/:\$\{REDIS_PASSWORD\}@redis:6379$/,
+    )
 })
 
 test('Redis writes what it is told to disk and never evicts', () => {
@@ -216,10 +220,22 @@ test('every variable that Compose passes on or reads is one that Postern or an i
   }
 })
 
-test('a missing SECRET stops Compose instead of starting with a known one', () => {
-  const given = [...composeText.matchAll(/\$\{SECRET(?!_)([^}]*)\}/g)].map(([, rest]) => rest)
-  expect(given.length).toBeGreaterThan(0)
-  for (const rest of given) expect(rest).toMatch(/^:\?./)
+test.each(['SECRET', 'POSTGRES_PASSWORD', 'REDIS_PASSWORD'])(
+  'a missing %s stops Compose instead of starting with a known one',
+  (name) => {
+    const given = [...composeText.matchAll(new RegExp(`\\$\\{${name}(?!_)([^}]*)\\}`, 'g'))]
+    expect(given.some(([, rest]) => /^:\?./.test(rest ?? ''))).toBe(true)
+    for (const [, rest] of given) expect(rest).not.toMatch(/^:?-/)
+  },
+)
+
+test('what .env has reaches the processes of Postern, but for the ports of the machine', () => {
+  for (const name of ['api', 'worker']) {
+    expect(service(name).env_file).toEqual([{ path: '.env', required: false }])
+    expect(service(name).environment).toMatchObject({ PORT: '3000', ADMIN_PORT: '9100' })
+    expect(service(name).environment?.CA_FILE).toContain('CA_FILE')
+  }
+  expect(service('api').environment?.DRAIN_SECONDS).toContain('DRAIN_SECONDS')
 })
 
 test('the image is small, not root, and holds no development dependency', () => {

@@ -32,6 +32,8 @@ interface Manifest {
     selector: Selector & Labels
     podSelector: Selector
     ingress?: { from?: { namespaceSelector: Selector }[]; ports: { port: string }[] }[]
+    policyTypes: string[]
+    egress?: { ports: { port: number }[] }[]
     ports: { targetPort: string }[]
     podMetricsEndpoints: { port: string; relabelings: { targetLabel: string }[] }[]
     scaleTargetRef: { kind: string; apiVersion: string; name: string }
@@ -106,22 +108,28 @@ describe('selectors and ports', () => {
     expect(portsOf('postern-api')).toContain('http')
   })
 
-  test('every workload has a NetworkPolicy, and only the namespace of Prometheus reaches an admin port', () => {
-    const policies = ofKind('NetworkPolicy')
+  test('every workload has a NetworkPolicy: the ingress reaches the public port, Prometheus the admin port, and calls go to known ports', () => {
+    const [policies, outgoing] = ['Ingress', 'Egress'].map((type) =>
+      ofKind('NetworkPolicy').filter(({ spec }) => spec.policyTypes.includes(type)),
+    ) as [Manifest[], Manifest[]]
+    const names = workloads.map(({ metadata }) => metadata.name).sort()
+    expect(outgoing.flatMap(({ spec }) => selectedBy(spec.podSelector)).sort()).toEqual(names)
+    for (const { egress = [] } of outgoing.map(({ spec }) => spec)) {
+      const called = egress.flatMap(({ ports }) => ports.map(({ port }) => Number(port)))
+      expect(called).toEqual(expect.arrayContaining([53, 5432, 6379, 443]))
+    }
     expect(policies.flatMap(({ spec }) => selectedBy(spec.podSelector)).sort()).toEqual(
       workloads.map(({ metadata }) => metadata.name).sort(),
     )
     for (const { metadata, spec } of policies) {
-      const open = (spec.ingress ?? []).filter(({ from }) => from === undefined)
-      const openPorts = open.flatMap(({ ports }) => ports.map(({ port }) => port))
-      expect(openPorts).toEqual(metadata.name === 'postern-api' ? ['http'] : [])
       const allPorts = (spec.ingress ?? []).flatMap(({ ports }) => ports.map(({ port }) => port))
       expect(allPorts).toEqual(portsOf(metadata.name))
-      for (const { from = [] } of spec.ingress ?? [])
-        for (const { namespaceSelector } of from)
-          expect(namespaceSelector.matchLabels).toEqual({
-            'kubernetes.io/metadata.name': 'monitoring',
-          })
+      for (const { from = [], ports } of spec.ingress ?? []) {
+        const namespace = ports[0]?.port === 'http' ? 'ingress-nginx' : 'monitoring'
+        expect(from.map(({ namespaceSelector }) => namespaceSelector.matchLabels)).toEqual([
+          { 'kubernetes.io/metadata.name': namespace },
+        ])
+      }
     }
   })
 
