@@ -12,8 +12,10 @@ const known: Readonly<Record<string, string>> = {
   '/\\{[a-zA-Z_]\\w*\\}/g': "the operator's own keys, and each start is a { of its own",
   '/\\{(\\w+)\\}/g': "the operator's own keys, and each start is a { of its own",
   '/^.*\\) \\S+ /s': 'a line of /proc',
-  '/\\bid:\\s*(\\S+)/i': 'each start is a word of its own, and the next one ends the spaces',
-  '/\\bstat:\\s*([A-Z]+)/i': 'each start is a word of its own, and the next one ends the spaces',
+  '/\\bid:\\s*(\\S+?)(?=\\s|sub:|$)/i':
+    'each start is a word of its own, the next one ends the spaces, and the end of that word matches',
+  '/\\bstat:\\s*([A-Z]{1,20})/i':
+    'each start is a word of its own, and the next one ends the spaces',
   '/\\berr:\\s*([0-9a-z]{1,8})\\b/i':
     'each start is a word of its own, and the next one ends the spaces',
   '/^[^\\s"(),:;<>@[\\\\\\]\\p{Cc}]{1,64}@[^\\s"(),:;<>@[\\\\\\]\\p{Cc}]{1,253}$/u':

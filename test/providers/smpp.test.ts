@@ -518,6 +518,7 @@ describe('smpp', () => {
         ['+447700900999', '00447700900123'],
         ['447700900123', '447700900123'],
         ['4477009XXXXX', '12345'],
+        ['0012345', `+${'0'.repeat(20)}`],
         ['', ''],
       ]
       for (const [source_addr, destination_addr] of addresses) {
@@ -527,6 +528,7 @@ describe('smpp', () => {
         ['7700900123'],
         ['447700900123'],
         ['447700900123'],
+        undefined,
         undefined,
         undefined,
       ])

@@ -92,10 +92,12 @@ function idsOf(id: string, receiptIds: ReceiptForm['receiptIds']) {
 /** Numbers of the receipt that can be the recipient's: complete ones, except the sender's. */
 function recipientsOf({ addresses }: Delivered, { from }: ReceiptForm) {
   const numbers = addresses
-    .map((address) => /^\+?0*(\d{6,20})$/.exec(address)?.[1] ?? '')
-    .filter((digits) => digits !== '' && digits !== from.replace(/^\+?0*/, ''))
+    .map(withoutZeros)
+    .filter((digits) => /^\d{6,20}$/.test(digits) && digits !== withoutZeros(from))
   return numbers.length > 0 ? [...new Set(numbers)] : undefined
 }
+
+const withoutZeros = (number: string) => number.replace(/^\+?0*/, '')
 
 const baseOf = { same: undefined, hex: 16, decimal: 10 } as const
 const answerBaseOf = { same: undefined, hex: 10, decimal: 16 } as const
