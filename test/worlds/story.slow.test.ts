@@ -1,7 +1,7 @@
 /** The story in every world, each with separate servers. The rooms run in these worlds by `npm run test:worlds`. */
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { inject, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import { findOnPath } from '../../src/dev/find-or-install.ts'
 import { findProgram } from '../tools/debian-server.ts'
 import { environmentWithNode } from '../tools/node-versions.ts'
@@ -43,9 +43,32 @@ function missing(world: World): string | undefined {
   return undefined
 }
 
+async function expectRefused(
+  reason: string,
+  migrated: { code: number; stderr: string },
+  env: Readonly<Record<string, string>>,
+): Promise<void> {
+  expect(migrated.code).toBe(1)
+  expect(migrated.stderr).toContain(reason)
+  const api = await startProcess('api', {
+    env,
+    isReady: async ({ adminUrl }) => {
+      const response = await fetch(`${adminUrl}/readyz`, { headers: { connection: 'close' } })
+      return response.status === 503 && (await response.text()).includes(reason)
+    },
+  })
+  const sent = await clientOf(api.url, env.BOOTSTRAP_SECRET_KEY as string).post('/v1/captchas', {
+    channel: 'sms',
+    to: '+8613800138000',
+  })
+  expect(sent.status).toBe(503)
+}
+
 for (const world of worlds) {
   const reason = missing(world)
-  const title = `the story in the world ${world.name}${reason ? ` (skipped: ${reason})` : ''}`
+  const outcome = world.refused ? ' → refused with its reason' : ''
+  const note = reason ? ` (skipped: ${reason})` : ''
+  const title = `the story in the world ${world.name}${outcome}${note}`
   test.skipIf(reason)(title, async () => {
     const servers = { ...(await startServers(world)), ...world.env }
     const env = processEnv({
@@ -55,6 +78,7 @@ for (const world of worlds) {
       env: servers,
     })
     const migrated = await runCommand('migrate', [], env)
+    if (world.refused) return expectRefused(world.refused, migrated, env)
     if (migrated.code !== 0) throw new Error(migrated.stderr)
     const key = env.BOOTSTRAP_SECRET_KEY as string
     if (world.express) {

@@ -13,6 +13,8 @@ export interface World {
   readonly node?: number
   /** Postern is mounted in an app of this major version of Express. */
   readonly express?: number
+  /** Postern does not work here. `migrate` and `/readyz` give this reason. */
+  readonly refused?: string
 }
 
 export interface PostgresWorld {
@@ -50,7 +52,12 @@ export const worlds: readonly World[] = [
       role: { lock_timeout: '100ms', statement_timeout: '30s', intervalstyle: 'iso_8601' },
     },
   },
-  { name: 'pooler', postgres: { pooler: true } },
+  {
+    name: 'pooler',
+    postgres: { pooler: true },
+    refused:
+      'postgresql is behind a pooler that changes sessions; point DATABASE_URL at PostgreSQL itself',
+  },
   { name: 'postgresql-15', postgres: { major: 15, settings: { timezone: 'Asia/Kathmandu' } } },
   { name: 'redis-tls', redis: 'tls' },
   { name: 'sentinel', redis: 'sentinel' },
@@ -65,8 +72,8 @@ export const worlds: readonly World[] = [
 ]
 
 /** The rooms share one Redis with numbered databases, which these do not have, and start Postern by themselves. */
-export const runsRooms = ({ redis, express, postgres }: World): boolean =>
-  redis !== 'sentinel' && redis !== 'cluster' && !express && !postgres?.pooler
+export const runsRooms = ({ redis, express, refused }: World): boolean =>
+  redis !== 'sentinel' && redis !== 'cluster' && !express && !refused
 
 export function findWorld(name: string | undefined): World {
   if (!name) return { name: 'ours' }
