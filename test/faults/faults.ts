@@ -2,6 +2,8 @@ import { farEndFaults } from './far-end.ts'
 import type { Fault } from './fault.ts'
 import { mailServerFaults } from './mail-servers.ts'
 import { postgresqlFaults } from './postgresql.ts'
+import { connectionFaults } from './postgresql-connections.ts'
+import { spaceFaults } from './postgresql-space.ts'
 import { processFaults } from './processes.ts'
 import { quotaFaults } from './quota.ts'
 import { redisFaults } from './redis.ts'
@@ -13,6 +15,8 @@ export const faults: readonly Fault[] = [
   ...processFaults,
   ...redisFaults,
   ...postgresqlFaults,
+  ...connectionFaults,
+  ...spaceFaults,
   ...farEndFaults,
   ...mailServerFaults,
   ...quotaFaults,

@@ -6,6 +6,7 @@ import pg from 'pg'
 import { inject } from 'vitest'
 import { stringify } from 'yaml'
 import { migrate } from '../../src/storage/migrate.ts'
+import { type AnswerDropper, startAnswerDropper } from './answer-dropper.ts'
 import { type FarEnd, startFarEnd } from './far-end.ts'
 import { type OwnServer, ownPostgres, ownRedis } from './own-servers.ts'
 import { type PosternProcess, type StartOptions, startProcess } from './processes.ts'
@@ -22,6 +23,8 @@ export interface Fleet {
   readonly postgres: OwnServer
   /** The network between the processes and PostgreSQL, with `proxied`. */
   readonly network?: TcpProxy
+  /** The statements whose answers were lost, with `losesAnswers`. */
+  readonly answers?: AnswerDropper
   readonly apis: PosternProcess[]
   readonly workers: PosternProcess[]
   /** Every process of the fleet, including ended ones. */
@@ -53,6 +56,11 @@ export interface FleetOptions {
   readonly redisUrl?: string
   /** Puts a TCP proxy before PostgreSQL. */
   readonly proxied?: boolean
+  readonly postgresFlags?: readonly string[]
+  /** The size of the disk of PostgreSQL, which root can mount. */
+  readonly postgresDiskMb?: number
+  /** Puts a network before PostgreSQL that loses the answer of each statement once. */
+  readonly losesAnswers?: boolean
   /** Sections of the policy file that replace those below. */
   readonly policyFile?: Sections | ((farEndUrl: string) => Sections)
   readonly env?: Readonly<Record<string, string>>
@@ -85,11 +93,14 @@ const policies = {
 export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   const [redis, postgres, farEnd] = await Promise.all([
     options.redisUrl ? unusedServer : ownRedis(options.redisFlags),
-    ownPostgres(),
+    ownPostgres(options.postgresFlags, options.postgresDiskMb),
     startFarEnd(),
   ])
   await migrate(postgres.url)
   const network = options.proxied ? await startTcpProxy(postgres.port) : undefined
+  const answers = options.losesAnswers ? await startAnswerDropper(postgres.port) : undefined
+  const databaseUrl = new URL(postgres.url)
+  databaseUrl.port = String((network ?? answers ?? postgres).port)
   const policyFile = join(inject('runFolder'), `fleet-${randomBytes(6).toString('hex')}.yaml`)
   const file = {
     policies,
@@ -102,7 +113,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   }
   await writeFile(policyFile, stringify(file))
   const env = {
-    DATABASE_URL: network ? network.through(postgres.url) : postgres.url,
+    DATABASE_URL: databaseUrl.href,
     REDIS_URL: options.redisUrl ?? redis.url,
     SECRET: 'a secret of the fault tests, 32 bytes or more',
     BOOTSTRAP_SECRET_KEY: fleetKey,
@@ -134,6 +145,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
     redis,
     postgres,
     ...(network ? { network } : {}),
+    ...(answers ? { answers } : {}),
     apis,
     workers,
     all,

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmdirSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
@@ -38,12 +39,30 @@ export function ownRedis(flags?: readonly string[], password?: string): Promise<
   })
 }
 
-/** Durable as in production; not migrated. */
-export function ownPostgres(flags?: readonly string[]): Promise<OwnServer> {
-  return ownServer(startPrivatePostgres, flags, (dataDir) =>
-    copyFreshPostgres(inject('dataFolder'), dataDir),
-  )
+/** Durable as in production; not migrated. `diskMb`: on a disk of that size, which only root can mount. */
+export function ownPostgres(flags?: readonly string[], diskMb?: number): Promise<OwnServer> {
+  return ownServer(startPrivatePostgres, flags, async (dataDir) => {
+    if (diskMb) {
+      if (!mountDisk(dataDir, diskMb)) throw new Error('a small disk cannot be mounted here')
+      releaseLater(() => unmountDisk(dataDir))
+    }
+    await copyFreshPostgres(inject('dataFolder'), dataDir)
+  })
 }
+
+/** Whether `ownPostgres` can have a disk of a limited size. Containers may forbid it to root too. */
+export function canMountDisk(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'postern-disk-'))
+  const isMounted = mountDisk(folder, 1)
+  if (isMounted) unmountDisk(folder)
+  rmdirSync(folder)
+  return isMounted
+}
+
+const mountDisk = (folder: string, sizeMb: number) =>
+  spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${sizeMb}m`, 'tmpfs', folder]).status === 0
+
+const unmountDisk = (folder: string) => spawnSync('umount', ['--lazy', folder])
 
 async function ownServer(
   startServer: (options: PrivateServerOptions) => Promise<PrivateServer>,

@@ -1,0 +1,4 @@
+import { testFaults } from './fault.ts'
+import { connectionFaults } from './postgresql-connections.ts'
+
+testFaults(connectionFaults)
