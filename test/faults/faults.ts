@@ -9,6 +9,7 @@ import { quotaFaults } from './quota.ts'
 import { redisFaults } from './redis.ts'
 import { rollingFaults } from './rolling.ts'
 import { rotationFaults } from './rotation.ts'
+import { upgradeFaults } from './upgrade.ts'
 
 /** Every fault by number. There is one test file per group. Chaos draws from the faults with `strike`. */
 export const faults: readonly Fault[] = [
@@ -22,4 +23,5 @@ export const faults: readonly Fault[] = [
   ...quotaFaults,
   ...rollingFaults,
   ...rotationFaults,
+  ...upgradeFaults,
 ]

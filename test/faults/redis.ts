@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { expect } from 'vitest'
 import { admin, type Fleet, freshPhone, startFleet } from '../tools/fleet.ts'
+import type { OwnServer } from '../tools/own-servers.ts'
 import type { PosternProcess } from '../tools/processes.ts'
 import { ownCluster, ownSentinel } from '../tools/redis-topologies.ts'
 import { eventually } from '../tools/wait.ts'
@@ -16,6 +17,7 @@ import {
   strikeUnderLoad,
 } from './fault.ts'
 import { settleOne } from './ledger.ts'
+import { callPeople } from './people.ts'
 
 /**
  * While Redis is away, sends and checks get 503 in time. Nothing is lost, and everything works again without help.
@@ -263,4 +265,49 @@ const f11: Fault = {
   },
 }
 
-export const redisFaults: readonly Fault[] = [f4, f5, f6, f7, f8, f9, f10, f11]
+/** Every node of a cluster ends the connections of its clients at random, as a proxy or a time limit does. */
+async function endConnections(nodes: readonly OwnServer[], lab: Lab): Promise<void> {
+  const untilMs = performance.now() + lab.length(4_000, 60_000)
+  while (performance.now() < untilMs) {
+    const client = new Redis(lab.pick(nodes).url, { maxRetriesPerRequest: 0 })
+    client.on('error', () => {})
+    await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes').catch(() => {})
+    client.disconnect()
+    await sleep(lab.between(5, 50))
+  }
+}
+
+const f47: Fault = {
+  id: 'F47',
+  breaks: 'the connections to a cluster are ended at random',
+  holds:
+    'a 503 changes nothing: every code that is typed again passes, and every login has its tries',
+  proves: 'I4, I5, I23',
+  async prove(lab) {
+    const { url, nodes } = await ownCluster()
+    const login = [
+      { name: 'tries', key: '{subject}', lockout: { limit: 3, window: '5m', lock: '15m' } },
+    ]
+    const fleet = await startFleet({
+      redisUrl: url,
+      apis: 2,
+      policyFile: { policies: { captcha: [], notice: [], check: [], login } },
+    })
+    const people = callPeople(fleet)
+    async function logIn(count: number): Promise<void> {
+      const attempt = { policy: 'login', subject: `person ${count}` }
+      for (const triesLeft of [2, 1, 0]) {
+        const { status, answer } = await people.post('/v1/attempts', attempt, count % 2)
+        expect({ status, ...answer }).toMatchObject({ status: 200, triesLeft })
+      }
+    }
+    const oneWay = (count: number) =>
+      count % 3 === 0 ? logIn(count) : people.askAndCheck(count % 2)
+    people.start(oneWay, 100)
+    await endConnections(nodes, lab)
+    await people.end()
+    return undefined
+  },
+}
+
+export const redisFaults: readonly Fault[] = [f4, f5, f6, f7, f8, f9, f10, f11, f47]

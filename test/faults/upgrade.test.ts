@@ -1,0 +1,4 @@
+import { testFaults } from './fault.ts'
+import { upgradeFaults } from './upgrade.ts'
+
+testFaults(upgradeFaults)
