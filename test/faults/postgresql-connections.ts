@@ -17,7 +17,7 @@ import {
 
 const otherProgram = 'another program'
 
-/** Other programs take every connection of PostgreSQL, and those of Postern end. Returns how to give them back. */
+/** Other programs take every connection of PostgreSQL, and the connections of Postern end. The result gives them back. */
 async function takeEveryConnection(url: string): Promise<() => Promise<void>> {
   const taken: pg.Client[] = []
   const giveBack = async () => {

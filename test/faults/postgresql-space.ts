@@ -114,7 +114,7 @@ const f42: Fault = {
     expect(await settleOne(fleet, body.id)).toBe('sent')
     await fleet.query(
       `INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, template, locale, due_at, created_at, expires_at)
-       SELECT gen_random_uuid(), app, 'notice', channel, recipient, recipient_hash, 'welcome', locale,
+       SELECT uuidv7(), app, 'notice', channel, recipient, recipient_hash, 'welcome', locale,
               now() - interval '10 s', now(), now() - interval '1 s'
        FROM notice WHERE id = $1`,
       [body.id],

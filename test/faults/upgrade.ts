@@ -42,7 +42,7 @@ function checkOutPredecessor(): string {
   return folder
 }
 
-/** Replaces workers and then API processes, two of each, as docs/operations.md says. */
+/** Replaces workers and then API processes, two of each, in the order of docs/operations.md. */
 async function replace(fleet: Fleet, lab: Lab, options: StartOptions): Promise<void> {
   for (const [running, start] of [
     [fleet.workers, fleet.startWorker],
