@@ -13,7 +13,10 @@ local call, pack, unpack = redis.call, struct.pack, struct.unpack
 local timed, count, size, wrap, idLength = '>I6I4', '>I4', 10, 2 ^ 32, 6
 
 local memory = call('GET', KEYS[#KEYS])
-if not memory then return 0 end
+if not memory then
+  call('GETEX', KEYS[#KEYS]) -- counts as a write, so a server that has become a replica refuses it
+  return 0
+end
 local ms, micros, counted = unpack('>I6I4I2', memory)
 local requestedAt = ms * 1000 + micros
 local parts = (#KEYS - 1) / 2
