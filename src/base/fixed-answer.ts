@@ -4,6 +4,12 @@ import { gzip } from 'node:zlib'
 import type { Request, Response } from 'express'
 
 /**
+ * Larger bytes are always sent compressed, because a stranger could ask for them again and again. Browsers accept that,
+ * and so does a client that names no encoding (RFC 9110, 12.5.3).
+ */
+const largestPlainBytes = 100_000
+
+/**
  * Sends bytes that never change. Clients that accept gzip get them compressed, which is done once, by a thread of Node.
  * The caller sets the content type.
  */
@@ -13,7 +19,8 @@ export function createFixedAnswer(content: string | Buffer) {
   let gzipped: Promise<Buffer> | undefined
   return async (request: Request, response: Response): Promise<void> => {
     response.vary('Accept-Encoding').set('ETag', tag)
-    if (request.acceptsEncodings('gzip') !== 'gzip') {
+    const isSmall = content.length <= largestPlainBytes
+    if (isSmall && request.acceptsEncodings('gzip') !== 'gzip') {
       response.send(content)
       return
     }

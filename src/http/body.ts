@@ -42,8 +42,15 @@ export async function readJson(request: ParsedMessage, share: BodyShare): Promis
 
 /** The body as a parser of the host left it; undefined if there was no parser. */
 export function givenJson(request: ParsedMessage): unknown {
-  return Buffer.isBuffer(request.body) ? undefined : request.body
+  return Buffer.isBuffer(request.body) || !wasRead(request) ? undefined : request.body
 }
+
+/** The parsers of Express 4 set an empty body for a request that they leave unread. */
+const wasRead = ({ body, readableDidRead }: ParsedMessage) =>
+  readableDidRead || (body !== undefined && !isEmptyObject(body))
+
+const isEmptyObject = (value: unknown) =>
+  typeof value === 'object' && value !== null && Object.keys(value).length === 0
 
 const isPlainJson = (type = '') =>
   type === 'application/json' || /^application\/json\s*(;\s*charset="?utf-8"?\s*)?;?$/i.test(type)
@@ -121,10 +128,11 @@ export async function readBytes(
 }
 
 /** The bytes that a parser of the host has read: the body of express.raw, or the `rawBody` that `verify` kept. */
-function givenBytes({ body, rawBody }: ParsedMessage): Buffer | undefined {
+function givenBytes(request: ParsedMessage): Buffer | undefined {
+  const { body, rawBody } = request
   if (Buffer.isBuffer(body)) return body
   if (Buffer.isBuffer(rawBody)) return rawBody
-  if (body === undefined) return undefined
+  if (body === undefined || !wasRead(request)) return undefined
   throw usedUp()
 }
 

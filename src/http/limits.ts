@@ -7,7 +7,7 @@ import { type LoginThrottle, subjectOfApp } from '../rules/login-throttle.ts'
 import { limitedBy } from '../rules/refused.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-import { ip, plainText } from './schemas.ts'
+import { exactNumber, ip, plainText } from './schemas.ts'
 
 const maxFields = 32
 
@@ -18,7 +18,7 @@ export const acquireBody = z
         z
           .string()
           .regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,31}$/, 'must be a name of letters, digits and _'),
-        z.union([plainText(320), z.number()]),
+        z.union([plainText(320), exactNumber]),
       )
       .refine((fields) => Object.keys(fields).length <= maxFields, `at most ${maxFields} fields`)
       .refine((fields) => !('app' in fields), 'app is the app of your key')

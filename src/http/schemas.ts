@@ -18,6 +18,11 @@ export const plainText = (maxLength: number) =>
       if (message) text.issues.push({ code: 'custom', message, input: text.value })
     })
 
+const largest = Number.MAX_SAFE_INTEGER
+const notExact = 'is not exact above 2^53; write it as text'
+/** JSON can carry larger integers, and JavaScript reads two of them as one. */
+export const exactNumber = z.number().min(-largest, notExact).max(largest, notExact)
+
 export const channel = z
   .enum(channels)
   .meta({ id: 'Channel', description: 'How the message is sent.' })
@@ -72,7 +77,7 @@ const maxParams = 32
 export const params = z
   .record(
     z.string().regex(/^[a-zA-Z][a-zA-Z0-9_]{0,31}$/, 'must be a name of letters, digits and _'),
-    z.union([plainText(1_000), z.number(), z.boolean()]),
+    z.union([plainText(1_000), exactNumber, z.boolean()]),
   )
   .refine((value) => Object.keys(value).length <= maxParams, `at most ${maxParams} variables`)
   .default({})

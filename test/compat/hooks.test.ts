@@ -105,6 +105,40 @@ describe('Supabase', () => {
     }
   })
 
+  test('a number that is changed, from a Supabase that does not name it → refused with the reason, and no number gets the code', async () => {
+    const [old, now] = [newPhone(), newPhone()]
+    const { status, body } = await supabase({
+      user: { phone: old, new_phone: now },
+      sms: { otp: '111222' },
+    })
+    expect(status).toBe(200)
+    expect(body).toMatchObject({
+      error: { http_code: 400, message: expect.stringContaining('does not name the number') },
+    })
+    // No change, or one to the same number.
+    for (const new_phone of ['', old, undefined]) {
+      const user = { phone: old, new_phone }
+      expect((await supabase({ user, sms: { otp: '333444' } })).body).toEqual({})
+    }
+    expect((await textsTo(`+${old}`, 3)).join()).not.toContain('111222')
+    expect(await postern.messages(`+${now}`)).toEqual([])
+  })
+
+  test.each([
+    ['no code', { token: '', token_new: '' }, { new_email: 'new@example.com' }, 'contains no code'],
+    ['no new address', { token: '111111' }, {}, 'does not name the new address'],
+    ['no new address and two codes', { token: '1111', token_new: '2222' }, {}, 'does not name'],
+  ])(
+    'a change of the address with %s → refused, and the old address gets nothing',
+    async (_, codes, user, reason) => {
+      const email = newMail()
+      const email_data = { email_action_type: 'email_change', ...codes }
+      const { body } = await supabase({ user: { email, ...user }, email_data })
+      expect(body).toMatchObject({ error: { message: expect.stringContaining(reason) } })
+      expect(await postern.messages(email)).toEqual([])
+    },
+  )
+
   test('send email: the token; a changed address gets token_new, or the only token', async () => {
     const [email, now] = [newMail(), newMail()]
     const mail = (email_data: object, user: object = { email }) => supabase({ user, email_data })

@@ -53,6 +53,20 @@ test.each<[string, unknown, RegExp]>([
     /^compat\.twilioVerify\.services: two services have the same app and scene$/,
   ],
   [
+    '101 services of one app',
+    {
+      twilioVerify: {
+        services: Object.fromEntries(
+          Array.from({ length: 101 }, (_, at) => [
+            `VA${String(at).padStart(32, '0')}`,
+            { app: 'web', scene: `scene-${at}` },
+          ]),
+        ),
+      },
+    },
+    /^compat\.twilioVerify\.services: an app has more than 100 services/,
+  ],
+  [
     'an unknown product',
     { hooks: { a: { ...logto, kind: 'auth0' } } },
     /^compat\.hooks\.a\.kind: /,

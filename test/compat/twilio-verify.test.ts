@@ -479,6 +479,17 @@ describe('attempts', () => {
     const ofOne = `ChannelData.To=${encodeURIComponent(To)}&DateCreatedBefore=${in25Hours}`
     expect(await count(ofOne)).toEqual([1, 1])
     expect((await count(`DateCreatedBefore=${now}`))[0]).toBeLessThanOrEqual(6)
+    // A time without a zone is UTC, wherever this process runs.
+    const inMs = (ms: number) => new Date(Date.now() + ms).toISOString().slice(0, 19)
+    const { TZ } = process.env
+    for (const zone of ['Asia/Shanghai', 'America/New_York']) {
+      process.env.TZ = zone
+      expect(new Date().getTimezoneOffset(), zone).not.toBe(0)
+      expect(await count(`DateCreatedAfter=${inMs(3_600_000)}`)).toEqual([0, 0])
+      expect(await count(`DateCreatedAfter=${inMs(-3_600_000)}`)).toEqual([6, 6])
+    }
+    if (TZ === undefined) delete process.env.TZ
+    else process.env.TZ = TZ
     expect(
       (await postern.call(`/v2/Attempts?VerificationSid=${sids[0]}`)).body.attempts,
     ).toHaveLength(1)

@@ -66,8 +66,6 @@ test('mounted below a parameter: the caller’s text is escaped in the page', as
 test.each([
   ['/docs/page.css', 'text/css; charset=utf-8'],
   ['/docs/start.js', 'text/javascript; charset=utf-8'],
-  ['/docs/swagger-ui.css', 'text/css; charset=utf-8'],
-  ['/docs/swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
   ['/openapi.json', 'application/json; charset=utf-8'],
 ])('%s is compressed for clients that accept it, and the same for others', async (path, type) => {
   const postern = await startPostern({ roles: { api: true, worker: false } })
@@ -92,3 +90,18 @@ test.each([
     expect(bytes.length).toBeLessThan(plain.bytes.length)
   }
 })
+
+test.each(['/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js'])(
+  '%s is large, so every client gets it compressed, also one that names no encoding or refuses it',
+  async (path) => {
+    const postern = await startPostern({ roles: { api: true, worker: false } })
+    for (const encoding of [undefined, 'identity', 'gzip;q=0', 'gzip']) {
+      const { headers, body } = await request(`${postern.url}${path}`, {
+        headers: encoding ? { 'accept-encoding': encoding } : {},
+      })
+      const bytes = Buffer.from(await body.arrayBuffer())
+      expect(headers['content-encoding'], encoding).toBe('gzip')
+      expect(gunzipSync(bytes).length).toBeGreaterThan(3 * bytes.length)
+    }
+  },
+)

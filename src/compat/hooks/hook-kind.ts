@@ -27,6 +27,8 @@ export interface HookMessage {
   id?: string | undefined
   /** Empty for a message without a code, such as a warning after a new password. */
   codes: readonly CodeToSend[]
+  /** The reason why no code can be sent: the message has no clear recipient. */
+  refusal?: string | undefined
 }
 
 export interface CodeToSend {

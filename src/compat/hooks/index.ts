@@ -102,7 +102,8 @@ function createHook(postern: PosternCalls, name: string, { kind, secret, app, sc
   }
 
   /** Sends the codes of a message. Undefined if all were accepted. */
-  async function refusalOf({ id, codes }: HookMessage): Promise<Problem | undefined> {
+  async function refusalOf({ id, codes, refusal }: HookMessage): Promise<Problem | undefined> {
+    if (refusal) return invalid(refusal)
     if (codes.length === 0) return invalid('contains no code')
     for (const [index, code] of codes.entries()) {
       const idempotencyKey = id === undefined ? undefined : keyOf(`${name} ${index} ${id}`)

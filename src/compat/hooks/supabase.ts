@@ -2,6 +2,9 @@
  * The hooks "send SMS" and "send email" of Supabase Auth, signed by Standard Webhooks. Both can call one address.
  *
  * Supabase repeats a call up to three times, each time with a new `webhook-id`, but with the same `metadata.uuid`.
+ *
+ * A code for a new number or address never goes to the old one: its owner would confirm what is not theirs. `sms.phone`
+ * came in September 2025 (https://github.com/supabase/auth/pull/2160). Older versions do not name the number.
  */
 import { z } from 'zod'
 import {
@@ -16,7 +19,7 @@ const text = z.string().nullish()
 
 const body = z.object({
   metadata: z.object({ uuid: text, ip_address: text }).nullish(),
-  user: z.object({ phone: text, email: text, new_email: text }).nullish(),
+  user: z.object({ phone: text, new_phone: text, email: text, new_email: text }).nullish(),
   sms: z.object({ otp: z.string(), phone: text }).nullish(),
   email_data: z.object({ token: text, token_new: text, email_action_type: text }).nullish(),
 })
@@ -44,6 +47,7 @@ export const supabase: HookKind = {
         return {
           id: metadata?.uuid || String(headers['webhook-id']),
           codes: codesIn(parsed.data).map((code) => ({ ...code, ip })),
+          refusal: unnamedIn(parsed.data),
         }
       },
     }
@@ -55,8 +59,19 @@ function secretsIn(secret: string): string[] {
   return secret.split(/\||, /).map((one) => one.trim().replace(/^v1,/, ''))
 }
 
+function unnamedIn({ user, sms, email_data: mail }: Body): string | undefined {
+  const isOtherPhone = user?.new_phone && user.new_phone !== user.phone
+  if (sms && !sms.phone && isOtherPhone) {
+    return 'does not name the number of the code (sms.phone); update Supabase Auth'
+  }
+  const isChange = mail?.email_action_type === 'email_change'
+  const hasCode = mail?.token || mail?.token_new
+  return !sms && isChange && hasCode && !user?.new_email
+    ? 'does not name the new address (user.new_email)'
+    : undefined
+}
+
 function codesIn({ user, sms, email_data: mail }: Body): CodeToSend[] {
-  // `user.phone` is the old number while a number is changed.
   if (sms) return [{ channel: 'sms', to: sms.phone || user?.phone || '', code: sms.otp }]
   const [email, newEmail] = [user?.email ?? '', user?.new_email ?? '']
   const isChange = mail?.email_action_type === 'email_change'

@@ -127,9 +127,14 @@ function lastDayOf(
   return { from: new Date(Math.max(0, endMs - dayMs)).toISOString() }
 }
 
-/** Twilio's own form has seconds. Other forms of RFC 3339 are read too; a wrong one is refused by the search. */
+/**
+ * Twilio's own form has seconds. Other forms of RFC 3339 are read too; a wrong one is refused by the search. Twilio's times
+ * are UTC, so a time without a zone is UTC too (https://www.twilio.com/docs/verify/api/list-verification-attempts).
+ */
 function timeIn(text: string): string {
-  const ms = /^\d{4}-\d\d-\d\d(T|$)/.test(text) ? Date.parse(text) : Number.NaN
+  const hasNoZone = /^\d{4}-\d\d-\d\dT[\d:.]+$/.test(text)
+  const isTime = hasNoZone || /^\d{4}-\d\d-\d\d(T|$)/.test(text)
+  const ms = isTime ? Date.parse(hasNoZone ? `${text}Z` : text) : Number.NaN
   return Number.isNaN(ms) ? text : new Date(ms).toISOString()
 }
 

@@ -17,6 +17,9 @@ import { createAttempts } from './attempts.ts'
 import { fault } from './faults.ts'
 import { createVerifications } from './verifications.ts'
 
+/** A list of attempts is a search for the scenes of an app, and a search takes no more. */
+const maxServicesPerApp = 100
+
 const settings = z.strictObject({
   services: z
     .record(
@@ -26,7 +29,11 @@ const settings = z.strictObject({
     .refine((services) => {
       const places = Object.values(services).map(({ app, scene }) => `${app} ${scene}`)
       return new Set(places).size === places.length
-    }, 'two services have the same app and scene'),
+    }, 'two services have the same app and scene')
+    .refine((services) => {
+      const byApp = Map.groupBy(Object.values(services), ({ app }) => app)
+      return [...byApp.values()].every(({ length }) => length <= maxServicesPerApp)
+    }, `an app has more than ${maxServicesPerApp} services; give some to another app`),
 })
 
 export const twilioVerify = defineFacade({
