@@ -31,6 +31,7 @@ test('openapi.json: lists the routes of the contract, each with a name and a sum
     'get /.well-known/jwks.json',
     'get /sandbox/messages',
     'get /v1/notices/{id}',
+    'get /v1/receipts/{provider}',
     'post /v1/attempts',
     'post /v1/attempts/clear',
     'post /v1/captchas',

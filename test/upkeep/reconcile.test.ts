@@ -228,7 +228,8 @@ describe('after PostgreSQL was away every claim looks lost, and those who hold t
       log,
     })
     releaseLater(() => reconciler.stop())
-    return { table, nextLook: () => vi.advanceTimersToNextTimerAsync() }
+    // The first look is after a second, the others every four. Idle connections have timers too.
+    return { table, nextLook: () => vi.advanceTimersByTimeAsync(4_000) }
   }
 
   test('a process that has just started: its first look takes nothing, the second does (F30)', async () => {
