@@ -1,9 +1,11 @@
 /**
  * `npm run browser` bundles the code field as `web/dist/postern-code.js` and the script of the demo page as
- * `web/dist/demo-page.js`. It prints the compressed size of the field, and the hash that pages name as `integrity`.
+ * `web/dist/demo-page.js`. It copies the files of Swagger UI that the API serves. It prints the compressed size of the
+ * field, and the hash that pages name as `integrity`.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
@@ -18,12 +20,25 @@ const web = fileURLToPath(new URL('.', import.meta.url))
 export const ownProperties =
   'about addressOf begin busyWith canLeave canSend carry changeAddress channelsChanged codeTyped complain countryNow follow forget formReset given givenNow hasOther hold isAutosubmit isBusy isFault isGone isNational isPassed isRequired keepInSight keyboardMoved languageChanged lockMs mayType memory missing note onAnswer onPassed onSent pageTyped passEndsAtMs readMessage recall redraw rewatch render settings shownAgain sinceMs switchChannel textOf textPasted waitMs'
 
-/** Builds both files and returns the bytes of the code field. Pages and docs name the hash of these bytes. */
+/**
+ * Files that a page with Swagger UI loads, and licences. They are copied, because its package brings one that reports
+ * each install to a third party.
+ */
+const swaggerUiFiles = [
+  'swagger-ui.css',
+  'swagger-ui-bundle.js',
+  'swagger-ui-bundle.js.LICENSE.txt',
+  'LICENSE',
+  'NOTICE',
+]
+
+/** Builds both scripts, copies Swagger UI, and returns the bytes of the code field. Pages and docs name the hash of these bytes. */
 export async function buildBrowserScripts(): Promise<Buffer> {
   const [field] = await Promise.all([
     bundle('postern-code.ts', 'postern-code.js', ownProperties),
     bundle('demo/page.ts', 'demo-page.js'),
   ])
+  copySwaggerUi()
   writeIntoPages(integrityOf(field))
   return field
 }
@@ -43,6 +58,15 @@ function writeIntoPages(integrity: string): void {
     const text = readFileSync(page, 'utf8')
     const named = text.replace(/(?<=integrity=")sha384-[^"]+/, integrity)
     if (named !== text) writeInOneStep(page, named)
+  }
+}
+
+function copySwaggerUi(): void {
+  const folder = join(web, 'dist/swagger-ui')
+  mkdirSync(folder, { recursive: true })
+  const { resolve } = createRequire(import.meta.url)
+  for (const name of swaggerUiFiles) {
+    writeInOneStep(join(folder, name), readFileSync(resolve(`swagger-ui-dist/${name}`)))
   }
 }
 

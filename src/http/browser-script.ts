@@ -4,12 +4,15 @@
  */
 import { readFileSync } from 'node:fs'
 import express, { type RequestHandler, type Router } from 'express'
+import { readBuiltFile } from '../base/built-file.ts'
 import { createFixedAnswer } from '../base/fixed-answer.ts'
 
 /** `refuse` answers all other methods. */
 export function createBrowserScript(refuse: RequestHandler): Router {
-  const { version } = JSON.parse(readText('../../package.json')) as { version: string }
-  const send = createFixedAnswer(readText('../../web/dist/postern-code.js'))
+  const { version } = JSON.parse(
+    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  ) as { version: string }
+  const send = createFixedAnswer(readBuiltFile('postern-code.js'))
   const headers = {
     'content-type': 'text/javascript; charset=utf-8',
     'cache-control': 'public, max-age=31536000, immutable',
@@ -22,15 +25,4 @@ export function createBrowserScript(refuse: RequestHandler): Router {
   const answer: RequestHandler = (request, response) => send(request, response.set(headers))
   const path = `/postern-code.${version}.js`
   return express.Router({ caseSensitive: true, strict: true }).get(path, answer).all(path, refuse)
-}
-
-/** Paths are relative to the repository or package, from src/http and from dist/http. */
-function readText(path: string): string {
-  try {
-    return readFileSync(new URL(path, import.meta.url), 'utf8')
-  } catch (error) {
-    throw new Error(`${path} is missing; in a checkout \`npm run browser\` makes it`, {
-      cause: error,
-    })
-  }
 }

@@ -1,13 +1,10 @@
-/** `GET /docs`: Swagger UI shows the OpenAPI document. Its files are in the package, so no third party is called. */
-import { readFileSync } from 'node:fs'
+/** `GET /docs`: Swagger UI shows the OpenAPI document. Its files are in `web/dist`, so no third party is called. */
 import { extname } from 'node:path'
 import express, { type Router } from 'express'
 import { brandedStyle, logo } from '../base/brand.ts'
+import { readBuiltFile } from '../base/built-file.ts'
 import { createFixedAnswer } from '../base/fixed-answer.ts'
 import { html } from '../base/html.ts'
-
-const ofSwaggerUi = (file: string) =>
-  readFileSync(new URL(import.meta.resolve(`swagger-ui-dist/${file}`)))
 
 export function createReadingPage(): Router {
   const router = express.Router()
@@ -20,8 +17,8 @@ export function createReadingPage(): Router {
     '/page.css': brandedStyle('brand/api.css'),
     '/postern.svg': logo,
     // Only the files that the page needs.
-    '/swagger-ui.css': ofSwaggerUi('swagger-ui.css'),
-    '/swagger-ui-bundle.js': ofSwaggerUi('swagger-ui-bundle.js'),
+    '/swagger-ui.css': readBuiltFile('swagger-ui/swagger-ui.css'),
+    '/swagger-ui-bundle.js': readBuiltFile('swagger-ui/swagger-ui-bundle.js'),
   }
   for (const [path, content] of Object.entries(files)) {
     const send = createFixedAnswer(content)

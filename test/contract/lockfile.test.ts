@@ -6,6 +6,9 @@ interface LockedPackage {
   readonly resolved?: string
   /** A package of this repository; `resolved` is its folder. */
   readonly link?: true
+  readonly dev?: true
+  readonly devOptional?: true
+  readonly hasInstallScript?: true
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
@@ -31,6 +34,14 @@ test('the lockfile holds the packages of every platform, not only of the one it 
 
 test('the lockfile names no registry, so that everyone installs from their own', () => {
   expect(paths.filter((path) => packages[path]?.resolved && !packages[path].link)).toEqual([])
+})
+
+test('an install for production runs no script of a package but those of Node and of a decoder, and none that reports it', () => {
+  const scripts = paths.filter((path) => {
+    const { hasInstallScript, dev, devOptional } = packages[path] as LockedPackage
+    return hasInstallScript && !dev && !devOptional
+  })
+  expect(scripts).toEqual(['node_modules/msgpackr-extract', 'node_modules/node'])
 })
 
 test('the limiter has the version of Postern, and asks for the same packages', () => {

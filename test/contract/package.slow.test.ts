@@ -178,6 +178,8 @@ describe('an install of the tarball in an empty project', () => {
     expect(installed.kilobytes).toBeLessThan(180_000)
     expect(installed.packages).toContain('node_modules/@prisma/client')
     expect(await developmentPackages(installed.packages)).toEqual([])
+    // It would report the install to a third party.
+    expect(installed.packages.filter((path) => path.includes('scarf'))).toEqual([])
   })
 })
 
