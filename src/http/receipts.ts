@@ -74,6 +74,7 @@ export function receiptRoutes(deps: {
     name: 'takeReceipt',
     summary: "A provider's report on delivery as a query, from providers that send it so.",
     access: 'open',
+    hasNoHead: true,
     answers: { 200: { description: 'Stored. The body is as this vendor expects.' } },
     problems: ['forbidden', 'not_found', 'invalid_request'],
     async run(request) {

@@ -63,6 +63,8 @@ export interface Route<Body = unknown> {
   >
   /** Problems of this route, in addition to the problems of every route. */
   problems: readonly ProblemCode[]
+  /** This GET stores something, so HEAD is refused: scanners of links send it. */
+  hasNoHead?: true
   /** This route reads rows for programs and support. Few reads run at a time, and apps take turns. */
   isRead?: true
   /** This route makes a notice and accepts `Idempotency-Key`. */
@@ -74,9 +76,9 @@ export interface Route<Body = unknown> {
 /** Routes that need a key of any kind. */
 export const isKeyed = ({ access }: Route) => access === 'secret' || access === 'page'
 
-/** A route that answers GET answers HEAD too. */
-export const methodsOf = ({ method }: Route) =>
-  method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]
+/** A route that answers GET answers HEAD too, if it only reads. */
+export const methodsOf = ({ method, hasNoHead }: Route) =>
+  method === 'get' && !hasNoHead ? ['GET', 'HEAD'] : [method.toUpperCase()]
 
 /** Infers the type of a route's body from its schema. The result has no such type, so all routes fit into one list. */
 export function defineRoute<Body>(route: Route<Body>): Route {

@@ -70,9 +70,12 @@ export function createRouter(deps: {
     const atPath = routes.filter((route) => route.path === path)
     const owner = path.endsWith('.json') ? files : router
     for (const route of atPath) {
-      owner[route.method](path, (request, response) =>
-        respond(path, request, response, (call) => run(route, request, response, call)),
-      )
+      const methods = methodsOf(route)
+      owner[route.method](path, (request, response, next) => {
+        // Express gives HEAD to every route of GET.
+        if (!methods.includes(request.method)) return next()
+        return respond(path, request, response, (call) => run(route, request, response, call))
+      })
     }
     const allow = atPath.flatMap(methodsOf).join(', ')
     const pageMethods = atPath.filter(({ access }) => access === 'page').flatMap(methodsOf)

@@ -42,6 +42,20 @@ const app = 'default'
 
 const { postern: shared } = await open()
 
+test('a policy file as an object, in which one object is used 101 times → as if each were written out', async () => {
+  const rule = { name: 'one', key: '{who}', fixed: '1 per 1h' }
+  const names = Array.from({ length: 101 }, (_, index) => `shared-${index}`)
+  const policies = { ...noLimits, ...Object.fromEntries(names.map((name) => [name, [rule]])) }
+  const routes = { sms: [{ use: ['box'] }], email: [{ use: ['box'] }] }
+  const policy = { policies, routes, providers: { box: { kind: 'sandbox' } } }
+  const { post } = await open({}, { policy })
+  for (const name of ['shared-0', 'shared-100']) {
+    const path = `/v1/limits/${name}/acquire`
+    expect((await post(path, { fields: { who: 'a' } })).status).toBe(200)
+    expect((await post(path, { fields: { who: 'a' } })).status).toBe(429)
+  }
+})
+
 describe('the calls in process', () => {
   test('a code: accepted as by HTTP, in the same row; a wrong guess, the right one, and then no code', async () => {
     const { postern, post, get, codeFor } = await open()

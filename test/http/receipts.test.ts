@@ -26,6 +26,13 @@ const postern = await startPostern({
         templates: {},
         receiptToken,
       },
+      vonage: {
+        kind: 'vonage',
+        apiKey: 'k',
+        apiSecret: 'secret',
+        from: 'Acme',
+        receiptToken,
+      },
       twilio: {
         kind: 'twilio',
         accountSid: `AC${'0'.repeat(32)}`,
@@ -147,6 +154,25 @@ describe('twilio forms', () => {
   test('above 16 kB: 413', async () => {
     expect((await postForm(40_000)).status).toBe(413)
   })
+})
+
+test('a receipt in a query: GET stores it, HEAD is 405 and stores nothing', async () => {
+  const id = newId()
+  await insertNotices(postern, [id], 'sent')
+  const { pool } = postern.database
+  await pool.query(`UPDATE notice SET provider = 'vonage' WHERE id = $1`, [id])
+  const fields = {
+    messageId: `m-${id}`,
+    status: 'delivered',
+    'client-ref': id,
+    token: receiptToken,
+  }
+  const path = `/v1/receipts/vonage?${new URLSearchParams(fields)}`
+  const head = await fetch(`${postern.url}${path}`, { method: 'HEAD' })
+  expect([head.status, head.headers.get('allow')]).toEqual([405, 'POST, GET'])
+  expect((await statesOf(postern, [id])).get(id)).toBe('sent')
+  expect((await postern.get(path, { key: null })).status).toBe(200)
+  expect((await statesOf(postern, [id])).get(id)).toBe('delivered')
 })
 
 test(

@@ -54,6 +54,30 @@ test('smtp without AUTH: a login that was not tried is reported, and a URL witho
   expect(await smtp('')).toMatchObject({ state: 'ok', message: 'smtp answers; no login is set' })
 })
 
+/** Linux connects this to 127.0.0.1, but it is not known as an address of this machine. */
+const elsewhere = '0.0.0.0'
+
+test.for([
+  ['a login, tls=auto', 'u:right@', elsewhere, 'tls=auto', 'warning'],
+  ['a login, tls=off', 'u:right@', elsewhere, 'tls=off', 'warning'],
+  ['no login', '', elsewhere, 'tls=auto', 'ok'],
+  ['a server on this machine', 'u:right@', '127.0.0.1', 'tls=off', 'ok'],
+] as const)(
+  'smtp that works without TLS, %s → a warning only if a login would cross a network',
+  async ([, login, host, tls, state]) => {
+    const { port } = await startSmtp({
+      allowInsecureAuth: true,
+      onAuth: (_, __, done) => done(null, { user: 'u' }),
+    })
+    const url = `smtp://${login}${host}:${port}?${tls}`
+    const finding = await examine({ kind: 'smtp', url, from: 'a@acme.test' })
+    expect(finding?.state).toBe(state)
+    if (state === 'ok') return
+    expect(finding?.message).toContain('without TLS')
+    expect(finding?.advice).toContain('smtps://')
+  },
+)
+
 test('twilio: taken, refused, suspended, silent', async () => {
   let status = 'active'
   const farEnd = await startHttpFarEnd(({ method, path, headers }) => {

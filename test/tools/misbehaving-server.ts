@@ -23,6 +23,8 @@ export interface Protocol {
 }
 
 export const misbehaviours = [
+  /** Sends its answer in one part: a far end whose words are at fault. */
+  'at once',
   /** A good answer, one byte at a time. */
   'slow',
   'endless',
@@ -85,6 +87,8 @@ export async function startMisbehavingServer(
 
   function misbehave(socket: Socket, answer: Buffer): void {
     switch (misbehaviour) {
+      case 'at once':
+        return void socket.write(answer)
       case 'slow':
         return void sendSlowly(socket, answer)
       case 'half closes':

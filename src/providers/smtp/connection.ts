@@ -3,8 +3,9 @@
  * the callbacks of some steps. For all other steps it only emits `end`.
  */
 import type { Readable } from 'node:stream'
-import SMTPConnection from 'nodemailer/lib/smtp-connection'
+import type SMTPConnection from 'nodemailer/lib/smtp-connection'
 import type { SmtpFailure } from './errors.ts'
+import { StepConnection } from './replies-in-step.ts'
 
 export interface ServerSettings extends SMTPConnection.Options {
   readonly login?: { readonly user: string; readonly pass: string }
@@ -36,6 +37,8 @@ export const connectionLost = () =>
 /** Without the login, many servers refuse each recipient, as if the mail were at fault. */
 const noLogin = () => Object.assign(new Error('no AUTH offered'), { code: 'ENOAUTH' })
 
+const outOfStep = () => Object.assign(new Error('replies out of step'), { code: 'EPROTOCOL' })
+
 /** The server refused a mail, and the session can go on. */
 const isRefusal = ({ code = '', responseCode }: SmtpFailure) =>
   ['EENVELOPE', 'EMESSAGE'].includes(code) && responseCode !== 421
@@ -46,7 +49,7 @@ export function openConnection(
   onEnd: (connection: Connection) => void,
 ) {
   const options = { ...server, ...limits, dnsTimeout: openWithinMs }
-  const smtp = new SMTPConnection(options)
+  const smtp = new StepConnection(options, () => end(outOfStep()))
   let cause: SmtpFailure | undefined
   let refusals = 0
   let isReady = false
@@ -95,6 +98,10 @@ export function openConnection(
     // nodemailer calls `pipe` when the server wants the content, and needs nothing else of a stream.
     const content: Pick<Readable, 'pipe'> = {
       pipe(server) {
+        if (!smtp.isInStepForContent) {
+          end(outOfStep())
+          return server
+        }
         server.end(bytes)
         onHandedOver()
         return server
