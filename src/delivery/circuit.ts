@@ -18,7 +18,7 @@ import { meanings } from './retry.ts'
 const failuresToOpen = 5
 /** A call counts as slow only above this. */
 const leastSlowMs = 1_500
-const probeEveryMs = 3_000
+export const probeEveryMs = 3_000
 /** A probe without an answer for this time has failed, so the next one may begin. Its answer may still come. */
 const probeLastsMs = 5_000
 

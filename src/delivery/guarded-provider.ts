@@ -12,7 +12,7 @@
  * calls are allowed again. So few try at a time, even if thousands wait.
  */
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
-import { createCircuit } from './circuit.ts'
+import { createCircuit, probeEveryMs } from './circuit.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
 import { captchaPauses, meanings, noticePauses } from './retry.ts'
 import { createCheckTimes, createReturnTimes, longestWaitMs } from './return-times.ts'
@@ -100,14 +100,15 @@ export function createGuardedProvider(
     const pausedForMs = pausedUntilMs - performance.now()
     const awayForMs = pausedForMs > 0 ? pausedForMs : circuit.openForMs()
     if (awayForMs <= 0) return undefined
-    return {
-      kind: 'deferred',
-      reason: pausedForMs > 0 ? 'paused' : 'circuit',
-      retryInMs:
-        awayForMs > longestWaitMs
-          ? checkInMs(awayForMs)
-          : returnTimes(isUrgent, awayForMs, returnSpacingMs),
-    }
+    return sentAway(isUrgent, pausedForMs > 0 ? 'paused' : 'circuit', awayForMs)
+  }
+
+  function sentAway(isUrgent: boolean, reason: 'paused' | 'circuit', awayForMs: number): Deferred {
+    const isLong = awayForMs > longestWaitMs
+    const retryInMs = isLong
+      ? checkInMs(awayForMs)
+      : returnTimes(isUrgent, awayForMs, returnSpacingMs)
+    return { kind: 'deferred', reason, retryInMs }
   }
 
   /** Waits for a turn to send this message. */
@@ -119,10 +120,10 @@ export function createGuardedProvider(
     const place = await claimSlots.take({
       isUrgent,
       weight,
-      withinMs: leftMs,
+      withinMs: circuit.isOpen() ? 0 : leftMs,
       isPatient: !hasOther,
     })
-    if (!place.granted) return awayOrBusy(isUrgent, place.retryInMs)
+    if (!place.granted) return withoutSlot(isUrgent, place.retryInMs)
     let turn: Turn | Deferred | undefined
     try {
       turn = await turnAt(place, message, isUrgent, weight)
@@ -132,8 +133,17 @@ export function createGuardedProvider(
     }
   }
 
-  const awayOrBusy = (isUrgent: boolean, retryInMs: number): Deferred =>
-    away(isUrgent) ?? { kind: 'deferred', reason: 'busy', retryInMs }
+  /**
+   * Why a message got no slot. While the circuit is open, calls without an answer hold the slots for as long as an answer
+   * may take. So no message waits for one, although a probe is due.
+   */
+  function withoutSlot(isUrgent: boolean, retryInMs: number): Deferred {
+    const deferred = away(isUrgent)
+    if (deferred) return deferred
+    return circuit.isOpen()
+      ? sentAway(isUrgent, 'circuit', probeEveryMs)
+      : { kind: 'deferred', reason: 'busy', retryInMs }
+  }
 
   async function turnAt(
     place: { leave(): void },
@@ -162,7 +172,7 @@ export function createGuardedProvider(
         slot = await callSlots.take({ isUrgent, weight, withinMs: giveBackMs, isPatient: false })
         // A process that stood still may have lost the claim. Its timer did not run either.
         const isLate = performance.now() - startMs > giveBackMs
-        if (!slot.granted || isLate) return awayOrBusy(isUrgent, giveBackMs)
+        if (!slot.granted || isLate) return withoutSlot(isUrgent, giveBackMs)
         return passage.isProbe ? undefined : away(isUrgent)
       },
       async call(timeoutMs, leftMs) {

@@ -570,3 +570,24 @@ test('two calls under way are throttled: the latest end holds, in either order o
     expect((held as { retryInMs: number }).retryInMs).toBeGreaterThan(45_000)
   }
 })
+
+test('calls without an answer hold all connections: while the circuit is open, no message waits for one of them, although a probe is due', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const answers: (() => void)[] = []
+  const send = () =>
+    new Promise<SendResult>((resolve) => answers.push(() => resolve(accepted)))
+  const { sendTo, circuit } = open(send, { answerMs: 600_000 })
+  const held = [sendTo('one', { leftMs: 900_000 }), sendTo('two', { leftMs: 900_000 })]
+  await vi.advanceTimersByTimeAsync(2_000)
+  expect(circuit).toEqual([true])
+  await vi.advanceTimersByTimeAsync(10_000)
+  for (const hasOther of [true, false]) {
+    const sent = sendTo('three', { hasOther, leftMs: 900_000 })
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(await Promise.race([sent, 'waits'])).toMatchObject({ reason: 'circuit' })
+  }
+  for (const answer of answers) answer()
+  expect(await Promise.all(held)).toEqual([accepted, accepted])
+  expect(circuit).toEqual([true, false])
+})
