@@ -241,6 +241,12 @@ export function createMetrics(options: {
       labelNames: ['provider'],
       registers,
     }),
+    postponing: new Gauge({
+      name: 'postern_provider_postponing',
+      help: '1 while this provider postpones nearly all recipients of this worker, else 0.',
+      labelNames: ['provider'],
+      registers,
+    }),
     receipts: counter(
       'postern_receipts_total',
       'Receipts of providers: delivered and failed (they changed their notice), repeated, early (kept until the notice is sent), unmatched, other_recipient (the id of a message to another number), malformed, forged.',

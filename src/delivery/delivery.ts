@@ -95,6 +95,7 @@ function guardProviders(deps: DeliveryDeps): GuardedProviders {
   const guarded = providers.map((provider) => {
     const { name } = provider
     metrics.circuitOpen.set({ provider: name }, 0)
+    metrics.postponing.set({ provider: name }, 0)
     const one = createGuardedProvider(provider, {
       acquireSendPermit,
       answerMs: answerMsFor(file.delivery.timeout),
@@ -102,6 +103,9 @@ function guardProviders(deps: DeliveryDeps): GuardedProviders {
       onCircuit(isOpen) {
         metrics.circuitOpen.set({ provider: name }, isOpen ? 1 : 0)
         log.circuitChanged(name, isOpen)
+      },
+      onPostponing(isNearlyAll) {
+        metrics.postponing.set({ provider: name }, isNearlyAll ? 1 : 0)
       },
       onFault: (noticeId, error) => log.jobFailed(noticeId, error),
     })

@@ -13,6 +13,7 @@
  */
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
 import { createCircuit, probeEveryMs } from './circuit.ts'
+import { createPostponedShare } from './postponed-share.ts'
 import type { AcquireSendPermit } from './provider-limits.ts'
 import { captchaPauses, meanings, noticePauses } from './retry.ts'
 import { createCheckTimes, createReturnTimes, longestWaitMs } from './return-times.ts'
@@ -78,11 +79,13 @@ export function createGuardedProvider(
     /** See timed-calls.ts. */
     isOwnKind?: boolean
     onCircuit: (isOpen: boolean) => void
+    /** See postponed-share.ts. */
+    onPostponing?: (isNearlyAll: boolean) => void
     /** Called when the provider broke its contract: it threw, or returned an invalid result. */
     onFault: (noticeId: string, error: unknown) => void
   },
 ) {
-  const { acquireSendPermit, answerMs = 0 } = deps
+  const { acquireSendPermit, answerMs = 0, onPostponing = () => {} } = deps
   const { timedCall, stop: stopCalls } = createTimedCalls(provider, deps)
   const callSlots = createSlots(() => provider.slots)
   const claimSlots = createSlots(() => provider.slots + ahead(), maxWaiting)
@@ -90,6 +93,7 @@ export function createGuardedProvider(
     deps.onCircuit(isOpen)
     if (isOpen) claimSlots.dismiss()
   })
+  const postponedShare = createPostponedShare(onPostponing)
   const ahead = () => Math.floor((provider.slots * aheadMs) / callSlots.usualMs())
   const returnTimes = createReturnTimes(captchaPauses.longestPauseMs, noticePauses.longestPauseMs)
   const checkInMs = createCheckTimes()
@@ -183,6 +187,7 @@ export function createGuardedProvider(
           provider.send(message, signal, passage.alive),
         )
         passage.end(result)
+        postponedShare.add(message.to, result)
         if (result.kind === 'throttled') {
           pausedUntilMs = Math.max(pausedUntilMs, performance.now() + result.retryAfterMs)
         }
@@ -229,11 +234,14 @@ export function createGuardedProvider(
       if (pausedUntilMs > performance.now()) return 'paused'
       return circuit.isOpen() ? 'circuit' : 'ready'
     },
+    /** The provider postpones nearly all recipients, so it is at fault. */
+    postponesAll: postponedShare.isNearlyAll,
     /** Defers all waiting messages. Calls under way go on, but a late answer is no longer waited for. */
     stopWaiting(): void {
       claimSlots.close()
       callSlots.close()
       stopCalls()
+      postponedShare.stop()
     },
     close: () => provider.close(),
   }

@@ -116,10 +116,12 @@ export function createRounds(deps: {
 
     /** The outcome of a notice whose time ended, with the reason for its last wait. */
     function outOfTime(): ClaimOutcome {
-      const latest = attemptLog.all().at(-1)?.outcome
+      const latest = attemptLog.all().at(-1)
       const isAway = providers.some((provider) => provider.state() === 'circuit')
-      if (isAway || latest === 'unavailable') return expired('provider_away')
-      return expired(latest === 'postponed' ? 'postponed' : 'too_late')
+      if (isAway || latest?.outcome === 'unavailable') return expired('provider_away')
+      if (latest?.outcome !== 'postponed') return expired('too_late')
+      const postponing = providers.find(({ name }) => name === latest.provider)
+      return expired(postponing?.postponesAll() ? 'provider_away' : 'postponed')
     }
 
     /** Why the message must not be sent any more; undefined if it can be sent. */

@@ -139,6 +139,7 @@ function gateless(name: string, answers: readonly SendResult[]) {
     takeTurn: turns(async () => answers[Math.min(calls++, answers.length - 1)] as SendResult),
     away: () => undefined,
     state: () => 'ready',
+    postponesAll: () => false,
     stopWaiting() {},
   }
   return { guarded, calls: () => calls }
@@ -692,6 +693,23 @@ describe('what a provider says', () => {
     },
   )
 
+  test('its time ends while its provider postpones nearly all recipients: the reason is the provider, and without that the recipient', async () => {
+    const a = gateless('a', [postponed()]).guarded
+    const b = gateless('b', [postponed()]).guarded
+    for (const [postponesAll, error] of [
+      [true, 'provider_away'],
+      [false, 'postponed'],
+    ] as const) {
+      const deliver = worker([a, { ...b, postponesAll: () => postponesAll }])
+      const id = await created()
+      expect((await deliver(id)).done).toBe(false)
+      expect(await outcomesOf(id)).toEqual(['a postponed', 'b postponed'])
+      await endTimeOf(id)
+      expect(await deliver(id)).toEqual({ done: true })
+      expect(await rowOf(id)).toMatchObject({ state: 'expired', error })
+    }
+  })
+
   test('its time ends while the breaker keeps it away, never called: expired without a place in the line, the provider was away', async () => {
     let places = 0
     const deferred: Deferred = { kind: 'deferred', reason: 'circuit', retryInMs: 3_000 }
@@ -946,6 +964,7 @@ describe('what a provider says', () => {
       },
       away: () => undefined,
       state: () => 'ready',
+      postponesAll: () => false,
       stopWaiting() {},
     })
     const deliver = worker([guarded('a'), guarded('b')], { timeoutMs: 1_000 })
@@ -979,6 +998,7 @@ describe('what a provider says', () => {
       }),
       away: () => undefined,
       state: () => 'ready',
+      postponesAll: () => false,
       stopWaiting() {},
     }
     await worker([guarded])(await created({ ttlMs: 30_000 }))
@@ -998,6 +1018,7 @@ describe('what a provider says', () => {
       }),
       away: () => undefined,
       state: () => 'ready',
+      postponesAll: () => false,
       stopWaiting() {},
     })
     const deferred = (reason: Deferred['reason']) => async (): Promise<Deferred> => ({
@@ -1040,6 +1061,7 @@ describe('what a provider says', () => {
       takeTurn: async () => ({ kind: 'deferred', reason, retryInMs }),
       away: () => undefined,
       state: () => 'ready',
+      postponesAll: () => false,
       stopWaiting() {},
     })
     const id = await created()

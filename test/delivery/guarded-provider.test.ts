@@ -34,12 +34,14 @@ function open(
     acquireSendPermit?: AcquireSendPermit
     answerMs?: number
     isOwnKind?: boolean
+    onPostponing?: (isNearlyAll: boolean) => void
   } = {},
 ) {
   const {
     acquireSendPermit = async () => ({ granted: true, release: async () => {} }),
     answerMs = 0,
     isOwnKind = false,
+    onPostponing = () => {},
     ...rest
   } = more
   const circuit: boolean[] = []
@@ -50,6 +52,7 @@ function open(
       acquireSendPermit,
       answerMs,
       isOwnKind,
+      onPostponing,
       onCircuit: (isOpen) => circuit.push(isOpen),
       onFault: (_, error) => faults.push(error),
     },
@@ -97,6 +100,21 @@ test('one recipient is postponed, again and again: everyone else is still sent t
   }
   expect(circuit).toEqual([])
   expect(await sendTo('other')).toEqual(accepted)
+})
+
+test('a burst of 60 postponed recipients beside good ones: no call waits, the share is reported and ends with the next good ones (I30)', async () => {
+  const postponing: boolean[] = []
+  const { guarded, sendTo, circuit } = open(
+    async ({ to }) => (to.startsWith('bad') ? { kind: 'postponed', detail: 'a cap' } : accepted),
+    { slots: 5, onPostponing: (isNearlyAll) => postponing.push(isNearlyAll) },
+  )
+  for (let bad = 0; bad < 60; bad++) {
+    await sendTo(`bad${bad}`)
+    if (bad % 12 === 0) expect(await sendTo(`good${bad}`)).toEqual(accepted)
+  }
+  expect([postponing, guarded.postponesAll(), circuit]).toEqual([[true], true, []])
+  for (let good = 0; good < 3; good++) expect(await sendTo(`good${good}`)).toEqual(accepted)
+  expect([postponing, guarded.postponesAll()]).toEqual([[true, false], false])
 })
 
 test('recipients whose answers never come, of a far end that shows that it lives: no breaker hears of it (I30)', async () => {
@@ -575,8 +593,7 @@ test('calls without an answer hold all connections: while the circuit is open, n
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] })
   onTestFinished(() => void vi.useRealTimers())
   const answers: (() => void)[] = []
-  const send = () =>
-    new Promise<SendResult>((resolve) => answers.push(() => resolve(accepted)))
+  const send = () => new Promise<SendResult>((resolve) => answers.push(() => resolve(accepted)))
   const { sendTo, circuit } = open(send, { answerMs: 600_000 })
   const held = [sendTo('one', { leftMs: 900_000 }), sendTo('two', { leftMs: 900_000 })]
   await vi.advanceTimersByTimeAsync(2_000)

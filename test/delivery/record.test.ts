@@ -57,6 +57,7 @@ function open(
     },
     away: () => undefined,
     state: () => 'ready',
+    postponesAll: () => false,
     stopWaiting() {},
   }
   const metrics = createMetrics({ process: 'worker' })

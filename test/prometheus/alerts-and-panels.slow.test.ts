@@ -131,6 +131,7 @@ test.each(
       { provider: ['carrier', 'post'], reason: ['paused', 'circuit'] },
     ],
     postern_provider_circuit_open: [{ provider: ['carrier', 'post'] }],
+    postern_provider_postponing: [{ provider: ['carrier', 'post'] }],
     postern_send_duration_seconds_count: [{ provider: ['carrier', 'post'] }],
     postern_notices_finished_total: [
       {

@@ -260,7 +260,8 @@ export const en = {
       'The last answer was lost. The message may have arrived, so it is not sent again.',
     no_route: 'No worker has a route for it.',
     not_rendered: 'No worker has its template, or the secret that opens its variables.',
-    provider_away: 'No provider could be reached before the notice expired.',
+    provider_away:
+      'No provider could be reached before the notice expired, or the provider postponed nearly all messages.',
     postponed: 'Providers postponed messages to this recipient until the notice expired.',
     too_late: 'It waited longer than its time to live.',
     code_gone: 'The code was replaced, used or ended by support before the message was sent.',

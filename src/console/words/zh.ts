@@ -215,7 +215,7 @@ export const zh: typeof en = {
     outcome_unknown: '最后一次应答丢失，可能已送达，因此不再发送。',
     no_route: '没有工作进程配置了适用的路由。',
     not_rendered: '没有工作进程配置了该模板，或缺少解密变量的密钥。',
-    provider_away: '在有效期内没有可用的服务商。',
+    provider_away: '在有效期内没有可用的服务商，或服务商推迟了几乎所有消息。',
     postponed: '服务商一再推迟向该收件人投递，直到有效期结束。',
     too_late: '等待时间超过了有效期。',
     code_gone: '发送前，其验证码已被取代、使用，或已被客服作废。',
