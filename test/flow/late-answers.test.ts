@@ -1,0 +1,7 @@
+/** A far end may answer after the time limit of the hand-over. The message then goes out once, and is `sent`. */
+import { test } from 'vitest'
+import { expectOneMessageEach } from './late-far-ends.ts'
+
+test('webhook, Twilio and mail servers answer after the time limit → one message each, sent, and no other provider is asked', async () => {
+  await expectOneMessageEach({ timeout: '1s', httpMs: 1_400, mailMs: [1_400, 1_300] })
+})
