@@ -224,9 +224,13 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
       },
       {
         title: 'Skipped providers',
-        description: 'Workers that skip a provider because it failed.',
+        description:
+          'Workers that skip a provider because it failed, and workers whose recipients it postpones nearly all.',
         unit: 'short',
-        queries: [['{{provider}}', `sum by (provider) (${of('postern_provider_circuit_open')})`]],
+        queries: [
+          ['{{provider}}', `sum by (provider) (${of('postern_provider_circuit_open')})`],
+          ['{{provider}} postpones', `sum by (provider) (${of('postern_provider_postponing')})`],
+        ],
       },
       {
         title: 'Not called',
