@@ -48,6 +48,21 @@ const shortestOwn = 4
 /** In these countries, a number of this length that begins with `00` is a national one. */
 const doubleZeros: Readonly<Record<string, number>> = { 992: 9 }
 
+/** Digits that people dial before an international number, where they are not `00`. */
+const exitCodes: Readonly<Record<string, string>> = {
+  1: '011',
+  7: '810',
+  61: '0011',
+  81: '010',
+  375: '810',
+  992: '810',
+  993: '810',
+}
+
+/** Countries of calling code 1 with one area code, which people leave out. */
+const areaCodes =
+  'AG268AI264AS684BB246BM441BS242DM767GD473GU671KN869KY345LC758MP670MS664SX721TC649TT868VC784VG284VI340'
+
 /** Usual sizes of the groups of a mobile number. Remaining digits join the last group. */
 const groupSizes: Readonly<Record<string, string>> = {
   1: '334',
@@ -70,15 +85,24 @@ const isNumberLike = (text: string) =>
   // A slash stands after an area code. Behind the number it would name a second one.
   /^\+?([\d\s().-]|\/(?=(\D*\d){4}))*$/.test(text)
 
-/** Whether a number has its calling code, after `+` or `00`. */
+/** Whether a number has its calling code, after `+`, `00` or the exit code of the country. */
 export function isInternational(written: string, country: string): boolean {
   const text = plainNumber(written)
-  const isNational = doubleZeros[callingCodeOf(country) ?? ''] === digitsIn(text).length
-  return text.startsWith('+') || (text.startsWith('00') && !isNational)
+  const digits = digitsIn(text)
+  const isNational = doubleZeros[callingCodeOf(country) ?? ''] === digits.length
+  return text.startsWith('+') || (exitCodeOf(country).test(digits) && !isNational)
 }
 
-/** Contacts and links of pages write `tel:` before a number. */
-const plainNumber = (written: string) => asciiDigits(written).trim().replace(/^tel:/i, '')
+const exitCodeOf = (country: string) =>
+  new RegExp(`^(${exitCodes[callingCodeOf(country) ?? ''] ?? '00'}|00)`)
+
+/** Contacts and links of pages write `tel:` before a number, and letterheads brackets around the calling code. */
+const plainNumber = (written: string) =>
+  asciiDigits(written)
+    .trim()
+    .replace(/^tel:/i, '')
+    .replace(/^\((?=\+|00)/, '')
+    .replace(/^\+ /, '+')
 
 /**
  * The number in E.164 if its country is known from its `+` or from `country` (ISO 3166, or empty). Otherwise the number
@@ -88,10 +112,12 @@ export function toE164(written: string, country: string): string {
   const text = plainNumber(written).replace('(0)', '')
   if (!isNumberLike(text)) return text
   const digits = digitsIn(text)
-  if (isInternational(text, country)) return `+${digits.replace(/^00/, '')}`
+  if (text.startsWith('+')) return `+${digits}`
+  if (isInternational(text, country)) return `+${digits.replace(exitCodeOf(country), '')}`
   const code = callingCodeOf(country)
   if (!code || digits === '') return text
-  return `+${code}${withoutOwnCode(digits, code).replace(trunkPrefixOf(code), '')}`
+  const [, area = ''] = digits.length === 7 ? areaCodes.split(country) : []
+  return `+${code}${area.slice(0, 3)}${withoutOwnCode(digits, code).replace(trunkPrefixOf(code), '')}`
 }
 
 /** Removes a calling code that was typed or filled in without `+`. */
@@ -144,15 +170,15 @@ const trunkPrefixOf = (code: string) => new RegExp(`^(${trunkPrefixes[code] ?? '
 
 /** The first country of `among` with the calling code of this international number. */
 export function countryOf(written: string, among: readonly string[]): string | undefined {
-  const code = callingCodeIn(internationalDigits(written))
+  const code = callingCodeIn(internationalDigits(written, among[0]))
   return among.find((country) => callingCodeOf(country) === code)
 }
 
 /** An international number without its calling code, for a change of the country. */
 export function withoutCallingCode(written: string, country: string): string {
   if (!isInternational(written, country)) return written
-  const digits = internationalDigits(written)
+  const digits = internationalDigits(written, country)
   return digits.slice(callingCodeIn(digits)?.length ?? 0)
 }
 
-const internationalDigits = (written: string) => toE164(written, '').slice(1)
+const internationalDigits = (written: string, country = '') => toE164(written, country).slice(1)

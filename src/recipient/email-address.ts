@@ -14,9 +14,11 @@ const domain =
 /** One plain addr-spec in lower case with the domain in ASCII. Quotes, comments, lists and IP literals are refused. */
 export function readEmailAddress(written: string): string | undefined {
   if (written.length > maxWrittenLength) return undefined
-  // East Asian keyboards write a wide @. A domain may end with the dot of the root.
+  // East Asian keyboards write a wide @, and full stops that stand for dots in domains
+  // (https://www.unicode.org/reports/tr46/#Notation). A domain may end with the dot of the root.
   const text = plainText(written, 'mailto')
     .replaceAll(/[＠﹫]/g, '@')
+    .replaceAll(/[。．｡](?=[^@]*$)/g, '.')
     .replace(/\.$/, '')
   if (text.length > maxAddressLength) return undefined
   const at = text.lastIndexOf('@')

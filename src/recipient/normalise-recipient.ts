@@ -5,7 +5,7 @@
 import type { Channel } from '../base/channel.ts'
 import type { NumberType } from '../base/number-types.ts'
 import { readEmailAddress } from './email-address.ts'
-import { createPhoneReader, isNationalNumber } from './phone-number.ts'
+import { createPhoneReader, isNationalNumber, mayBeOf } from './phone-number.ts'
 import { plainText } from './plain-text.ts'
 
 export interface RecipientRules {
@@ -65,6 +65,8 @@ export function createRecipientNormaliser(
 ) {
   const readPhoneNumber = createPhoneReader(rules.defaultCountry, rules.allow)
   const countries = rules.countries && new Set(rules.countries)
+  const isAllowedIn = (country: string, to: string) =>
+    !countries || countries.has(country) || [...countries].some((each) => mayBeOf(each, to))
   const types: ReadonlySet<string> = new Set(rules.types ?? typesByDefault)
   const refusedDomains = new Set(rules.mail?.refuse)
 
@@ -93,7 +95,7 @@ export function createRecipientNormaliser(
     // Not a refusal by the operator's settings: such a number can't get messages.
     if (type === undefined) return { kind: 'invalid' }
     if (!rules.types && !types.has(type)) return { kind: 'invalid', because: 'type' }
-    if (countries && !countries.has(country)) {
+    if (!isAllowedIn(country, to)) {
       return { kind: 'not_allowed', to, country, because: 'country' }
     }
     return types.has(type)

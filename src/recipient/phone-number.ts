@@ -14,6 +14,7 @@ import {
   type CountryCode,
   getCountries,
   getCountryCallingCode,
+  isSupportedCountry,
   Metadata,
   parsePhoneNumberFromString,
 } from 'libphonenumber-js/max'
@@ -53,7 +54,8 @@ export function createPhoneReader(
 ) {
   const remembered = createBoundedMap<PhoneNumber | 'none'>(maxRemembered)
 
-  return function readPhoneNumber(text: string): PhoneNumber | undefined {
+  return function readPhoneNumber(written: string): PhoneNumber | undefined {
+    const text = written.replace(/^\((?=\+|00)/, '').replace(/^\+ /, '+')
     if (!numberPattern.test(text)) return undefined
     const plain = readPlainNumber(text)
     if (plain) return plain
@@ -73,29 +75,33 @@ export function readAnyNumber(
   allowed: readonly string[] = [],
 ): PhoneNumber | undefined {
   const country = defaultCountry as CountryCode | undefined
-  const readings = readingsOf(text, country).map((reading) =>
-    readWithLibrary(reading, country, allowed),
-  )
-  const mobile = readings.find((number) => number?.type?.includes('mobile'))
-  return mobile ?? readings.find((number) => number?.type) ?? readings.find(Boolean)
+  const { readings, international } = readingsOf(text, country)
+  const numbers = readings.map((reading) => readWithLibrary(reading, country, allowed))
+  const mobiles = numbers.filter((number) => number?.type?.includes('mobile'))
+  const exact = mobiles.find((number) => number?.to === international)
+  return exact ?? mobiles[0] ?? numbers.find((number) => number?.type) ?? numbers.find(Boolean)
 }
 
-/** The spellings that this text may stand for, the most probable first. The first mobile number counts. */
-function readingsOf(text: string, country: CountryCode | undefined): string[] {
+/**
+ * The spellings that this text may stand for, the most probable first. `international`: the text with its calling code, as
+ * it was written. A mobile number of exactly these digits counts before all, then the first mobile number.
+ */
+function readingsOf(text: string, country: CountryCode | undefined) {
   const code = country && getCountryCallingCode(country)
   const digits = text.replaceAll(/\D/g, '')
   const isInternational = /^(\+|00)/.test(text)
   const international = isInternational ? `+${digits.replace(/^00/, '')}` : `+${code}${digits}`
-  return [
-    isInternational ? text.replace(/^00/, '+') : text,
-    // In Tajikistan, mobile numbers may begin with 00.
-    ...(code && text.startsWith('00') ? [text] : []),
+  const readings = [
+    // 00 may be the beginning of a longer exit code, as in Australia, or of a number, as in Tajikistan.
+    ...(code || !isInternational ? [text] : []).filter((own) => !own.startsWith('+')),
+    ...(isInternational ? [international] : []),
     // Autofill and phone books leave out the plus.
     ...(code && digits.startsWith(code) ? [`+${digits}`] : []),
     ...renumberings
       .map(([before, after]) => international.replace(before, after))
       .filter((renumbered) => renumbered !== international),
   ]
+  return { readings, international }
 }
 
 /** Forms of mobile numbers that are no longer in use, but still in phone books and accounts. */
@@ -131,6 +137,19 @@ function readWithLibrary(
     country: number.country ?? '',
     type: numberTypes.find((each) => each === type),
   }
+}
+
+/**
+ * Whether a number of another country may be one of this country: some countries share their numbers, and the library
+ * names the largest of them.
+ */
+export function mayBeOf(country: string, to: string): boolean {
+  if (!isSupportedCountry(country) || !to.startsWith(`+${getCountryCallingCode(country)}`))
+    return false
+  const number = parsePhoneNumberFromString(to)
+  if (!number) return false
+  number.country = country
+  return number.isValid()
 }
 
 interface Plan {

@@ -45,6 +45,24 @@ describe('types', () => {
     expect(kindOf({ types: Object.keys(numbers) as Type[] }, to)).toBe('invalid')
   })
 
+  test.each([
+    ['Saint Martin, whose numbers are read as those of Guadeloupe', 'MF', '+590690001234'],
+    ['the Isle of Man, in a range that Britain has too', 'IM', '+447924123456'],
+    ['Åland', 'AX', '+358412345678'],
+    ['Christmas Island', 'CX', '+61412345678'],
+  ])('countries: a number that may be of %s is allowed there', (_, country, to) => {
+    expect(kindOf({ countries: ['CN', country] }, to)).toBe('ok')
+  })
+
+  test.each([
+    ['Jersey, for Britain', 'GB', '+447797732133'],
+    ['the United States, for Canada', 'CA', '+12125550100'],
+    ['Kazakhstan, for Russia', 'RU', '+77012345678'],
+    ['the Dominican Republic, for the United States', 'US', '+18092345678'],
+  ])('countries: a number that can only be of %s is not', (_, country, to) => {
+    expect(kindOf({ countries: [country] }, to)).toBe('not_allowed')
+  })
+
   test('an allowed type in a country that is not: not allowed', () => {
     const rules = { types: ['fixed_line'] as const, countries: ['FR'] }
     expect(kindOf(rules, numbers.fixed_line)).toBe('not_allowed')

@@ -12,6 +12,7 @@ test.each([
   ],
   ['an invisible sign, as chats add it', 'a\u200bnn@ac\u00adme.test\ufe0f', 'ann@acme.test'],
   ['a wide @', 'ann＠acme.test', 'ann@acme.test'],
+  ['the full stops of an East Asian keyboard', 'ann@mail。acme．test｡', 'ann@mail.acme.test'],
   ['a link', 'MailTo:ann@acme.test', 'ann@acme.test'],
   ['the dot of the root, and spaces around', ' ann@acme.test. ', 'ann@acme.test'],
   [
@@ -35,6 +36,7 @@ test.each([
   ['two dots in a row', 'a..b@acme.test'],
   ['letters outside ASCII before the @', 'änn@acme.test'],
   ['a space inside', 'ann@ac me.test'],
+  ['a wide full stop before the @', 'ann．b@acme.test'],
   ['a domain of one label', 'ann@localhost'],
   ['an IP address', 'ann@192.0.2.1'],
 ])('%s: none', (_, text) => {

@@ -74,6 +74,16 @@ test.each([
   ['the same inside', '97 00 00 00', 'BJ', '+2290197000000'],
   ['an area code before a slash', '0171/1234501', 'DE', '+491711234501'],
   ['filled in without its plus', '4915740056687', 'DE', '+4915740056687'],
+  ['brackets around the country code', '(+49) 171 1234501', undefined, '+491711234501'],
+  ['the same without a +', '(0049) 171 1234501', undefined, '+491711234501'],
+  ['a space behind the +', '+ 49 171 1234501', undefined, '+491711234501'],
+  [
+    'abroad from Australia, where 00 is not the whole code',
+    '0011 65 9123 4567',
+    'AU',
+    '+6591234567',
+  ],
+  ['abroad from there as elsewhere', '0047 406 12345', 'AU', '+4740612345'],
   ['Tajikistan, where a number may begin with 00', '00 123 1212', 'TJ', '+992001231212'],
 ])('%s: %j is read', (_, text, country, to) => {
   expect(createPhoneReader(country)(text)).toMatchObject({ to, type: expect.any(String) })

@@ -91,6 +91,15 @@ describe('E.164', () => {
     ['Devanagari digits', '९८७६५४३२१०', 'IN', '+919876543210'],
     ['the 8 of Belarus', '8 029 491-19-11', 'BY', '+375294911911'],
     ['the 1 of America', '1 (201) 555-0123', 'US', '+12015550123'],
+    ['in Barbados, without the area code', '250 1234', 'BB', '+12462501234'],
+    ['and with it', '246 250 1234', 'BB', '+12462501234'],
+    ['the code of a call abroad, in America', '011 49 171 1234501', 'US', '+491711234501'],
+    ['the same in Australia', '0011 47 406 12 345', 'AU', '+4740612345'],
+    ['the same in Russia', '8 10 49 171 1234501', 'RU', '+491711234501'],
+    ['the same in Japan', '010 49 171 1234501', 'JP', '+491711234501'],
+    ['brackets around the country code', '(+49) 171 1234501', 'CN', '+491711234501'],
+    ['the same in full width', '（＋４９）１７１１２３４５０１', '', '+491711234501'],
+    ['a space behind the +', '+ 49 171 1234501', 'CN', '+491711234501'],
     ['a landline of Italy keeps its zero', '06 1234 5678', 'IT', '+390612345678'],
     ['copied from a contact', '\u202a+86 138 0013 8000\u202c', '', '+8613800138000'],
     ['copied from a chat', '138\u200b–0013–8000\u200e', 'CN', '+8613800138000'],
@@ -120,6 +129,8 @@ test.each([
   ['91234567', 'HK', '9123 4567'],
   ['501234567', 'SA', '501 234 567'],
   ['+8613800138000', 'GB', '+86 138 0013 8000'],
+  ['(+86) 13800138000', 'GB', '+86 138 0013 8000'],
+  ['011 49 171', 'US', '011 49 171'],
   ['+86', 'CN', '+86'],
   ['+8', 'CN', '+8'],
   ['+', 'CN', '+'],
@@ -164,7 +175,7 @@ test('another country is picked for an international number: its own code goes',
 })
 
 test('written for the whole world', () => {
-  for (const text of ['+1', ' +1', '00852', '＋86', '\u202a+86'])
+  for (const text of ['+1', ' +1', '00852', '＋86', '\u202a+86', '(+86', '+ 86'])
     expect(isInternational(text, 'CN')).toBe(true)
   for (const text of ['', '138', '0138']) expect(isInternational(text, 'CN')).toBe(false)
 })

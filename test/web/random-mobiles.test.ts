@@ -49,7 +49,7 @@ function randomMobiles(country: CountryCode, count: number) {
   )
 }
 
-test.each(countries)('%s: random mobile numbers, in three forms', (country) => {
+test.each(countries)('%s: random mobile numbers, in each form', (country) => {
   const numbers = randomMobiles(country, 20)
   expect(numbers.length).toBeGreaterThan(2)
   for (const number of numbers) {
@@ -57,7 +57,11 @@ test.each(countries)('%s: random mobile numbers, in three forms', (country) => {
     const bare = `${code}${nationalNumber}`
     // A few numbers without their plus are another number too, and either reading is right.
     const isTwo = read(`+${code}${bare}`)?.type !== undefined
+    // Countries of North America with one area code write numbers without it.
+    const local = nationalNumber.slice(3)
+    const hasLocal = code === '1' && readAnyNumber(local, country)?.to === e164
     const forms = [number.formatNational(), nationalNumber, ...(isTwo ? [] : [bare])]
+    if (hasLocal) forms.push(local)
     for (const form of forms) {
       expect(read(toE164(form, country))?.to, `${form} in the field`).toBe(e164)
       expect(read(toE164(grouped(form, country), country))?.to, `${form}, grouped`).toBe(e164)
