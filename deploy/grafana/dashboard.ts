@@ -168,6 +168,12 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         ],
       },
       {
+        title: 'Accepted without an id',
+        description: 'A vendor names an id. Only a webhook may accept without one.',
+        unit: 'reqps',
+        queries: [['{{provider}}', sumRate('provider', 'postern_sends_without_id_total')]],
+      },
+      {
         title: 'Time a provider takes',
         unit: 's',
         queries: quantiles('provider', 'postern_send_duration_seconds', ' {{provider}}'),

@@ -230,6 +230,11 @@ export function createMetrics(options: {
         'unknown',
       ],
     }),
+    sendsWithoutId: counter(
+      'postern_sends_without_id_total',
+      'Calls that a provider accepted without the id of a message.',
+      { provider: providers },
+    ),
     deferred: counter(
       'postern_sends_deferred_total',
       'Times a provider was not called: paused, circuit, busy, pace, quota, limiter.',

@@ -48,6 +48,9 @@ export function createAttemptLog(
       const kindIfUnknown = result.kind === 'unknown' ? { kind } : {}
       made.push({ ...facts, ...kindIfUnknown, at: startedAt.toISOString(), againAt })
       metrics.sends.inc({ provider, outcome: result.kind })
+      if (result.kind === 'accepted' && result.messageId === undefined) {
+        metrics.sendsWithoutId.inc({ provider })
+      }
       metrics.sendSeconds.observe({ provider }, durationMs / 1_000)
       // A successful attempt needs no line: the end of the notice is logged.
       if (result.kind !== 'accepted') log.tried({ noticeId: notice.id, ...facts })

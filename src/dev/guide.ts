@@ -19,7 +19,7 @@ import express, {
 } from 'express'
 import helmet from 'helmet'
 import { brandedStyle } from '../base/brand.ts'
-import { isInstalled } from '../base/command-line.ts'
+import { commandLine, isInstalled } from '../base/command-line.ts'
 import { readIfThere } from './server-process.ts'
 
 export const guidePath = '/docs/guide/'
@@ -142,11 +142,18 @@ const notBuilt = page(
 <p lang="zh">文档尚未生成：在 Postern 目录里运行 <code>npm run docs</code>，然后刷新本页。</p>`,
 )
 
+const keyCommand = `DATABASE_URL=$(cat .postern/database-url) ${commandLine(
+  'keys',
+  'create --kind publishable --name my-page --app default --origin http://localhost:8080',
+)}`
+
 const notInPackage = page(
-  'The guide is in the repository',
+  'The guide is not in the package',
   '',
-  `<p><a href="https://github.com/postern/postern/tree/main/docs">Read it there.</a>
-${elsewhere('node_modules/postern/docs/')}</p>
-<p lang="zh"><a href="https://github.com/postern/postern/tree/main/docs/zh">在仓库里阅读中文文档。</a>
-本机也有同样的文件：<code>node_modules/postern/docs/zh/</code>。</p>`,
+  `<p>${elsewhere('node_modules/postern/docs/')}
+<a href="https://github.com/postern/postern/tree/main/docs">The repository</a> has them too.</p>
+<p>To make a key for your page, run this in the folder of the demo, with the origin of your page:</p>
+<pre class="scroll"><code>${keyCommand}</code></pre>
+<p lang="zh">安装包里没有文档网站。文档在 <code>node_modules/postern/docs/zh/</code>，也在<a
+href="https://github.com/postern/postern/tree/main/docs/zh">仓库</a>里。为页面创建密钥：在演示的目录里运行上面的命令，来源换成您页面的。</p>`,
 )

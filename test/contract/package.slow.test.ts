@@ -294,6 +294,15 @@ describe('its program', () => {
         status: path.startsWith('/docs/guide/') ? 404 : 200,
       })
     }
+    const guide = await (await fetch(`${demo.url}/docs/guide/start`)).text()
+    const command = /<code>(DATABASE_URL=.*)<\/code>/.exec(guide)?.[1] ?? 'no command'
+    // The shell of a user has the .bin of no project on its PATH, but npx finds it above the folder.
+    const made = await run('bash', ['-c', command], {
+      cwd: folder,
+      env: { ...node20, ...fromCache },
+    })
+    expect(made.stdout).toMatch(/^key: +ppk_/m)
+    expect(guide).toContain('node_modules/postern/docs/')
     const to = '+8613800138000'
     expect((await post('/v1/captchas', { channel: 'sms', to })).status).toBe(202)
     await eventually(async () => expect(await messages()).toMatchObject([{ to }]))

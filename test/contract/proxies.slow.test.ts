@@ -110,7 +110,7 @@ const acme = {
 }
 
 test.each(proxies)(
-  '%s as in deploy/: while PostgreSQL is cut off codes are checked; receipts of 1 MB arrive, and no log has their token',
+  '%s as in deploy/: while PostgreSQL is cut off codes are checked (I38); receipts of 1 MB arrive, and no log has their token',
   async (_, open) => {
     const places = await twoPlaces()
     const proxy = await open(places)

@@ -634,6 +634,22 @@ describe('what a provider says', () => {
     ])
   })
 
+  test('accepted without an id: sent, and counted, because a vendor that only says yes may deliver nothing', async () => {
+    const metrics = createMetrics({ process: 'worker', providers: ['a', 'b'] })
+    const { guarded } = guardedOf('a', [{ kind: 'accepted' }, accepted, { kind: 'accepted' }])
+    const deliver = worker([guarded], { metrics })
+    for (const id of [await created(), await created(), await created()]) {
+      expect(await deliver(id)).toEqual({ done: true })
+      expect(await rowOf(id)).toMatchObject({ state: 'sent' })
+    }
+    const { values } = await metrics.sendsWithoutId.get()
+    expect(values.map(({ labels, value }) => [labels.provider, value])).toEqual([
+      ['a', 2],
+      ['b', 0],
+    ])
+    expect(await sendsOf(metrics)).toEqual({ 'a accepted': 3 })
+  })
+
   test('invalid_recipient: failed at once, and no other provider is called', async () => {
     const [a, b] = [
       guardedOf('a', [{ kind: 'invalid_recipient', detail: 'no' }]),

@@ -16,6 +16,8 @@ import { farEndTools } from './far-ends/http.ts'
  * `docs/providers/<kind>.md`, starts the far end of its conformance case, sends one message, and shows the result.
  *
  *   npx node test/providers/try.ts KIND
+ *
+ * Some far ends are packages that only `npm ci` with the development packages installs.
  */
 
 /** The first policy-file entry of the page. */
@@ -43,9 +45,7 @@ export async function tryProvider(kindName: string) {
   const kind = ownKinds.find((each) => each.kind === kindName)
   if (!kind) throw new Error(`no kind ${kindName}`)
   const isSandbox = kindName === 'sandbox'
-  const { conformance } = isSandbox
-    ? { conformance: undefined }
-    : ((await import(`./cases/${kindName}.ts`)) as ConformanceCase)
+  const { conformance } = isSandbox ? { conformance: undefined } : await loadCase(kindName)
   const farEnd = await conformance?.startFarEnd(farEndTools)
   const page = readPage(kindName)
   const settings = kind.settings.parse(
@@ -82,6 +82,17 @@ export async function tryProvider(kindName: string) {
   }
 }
 
+async function loadCase(kindName: string): Promise<ConformanceCase> {
+  try {
+    return await import(`./cases/${kindName}.ts`)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new Error('The simulated far end needs the development packages. Run `npm ci` first.', {
+      cause: error,
+    })
+  }
+}
+
 async function startTryRedis() {
   const dataDir = mkdtempSync(join(tmpdir(), 'postern-try-'))
   const server = await startPrivateRedis({ dataDir })
@@ -103,5 +114,10 @@ if (process.argv[1] === import.meta.filename) {
     console.error(`Usage: npx node test/providers/try.ts KIND\nKinds: ${kinds.join(', ')}`)
     process.exit(1)
   }
-  console.dir(await tryProvider(kind), { depth: 5 })
+  try {
+    console.dir(await tryProvider(kind), { depth: 5 })
+  } catch (error) {
+    console.error((error as Error).message)
+    process.exitCode = 1
+  }
 }
