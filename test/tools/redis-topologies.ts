@@ -47,12 +47,15 @@ export async function ownSentinel(): Promise<{
 }
 
 /** One sentinel on an IPv6 address, which has a password, and its primary. */
-export async function ownSentinelWithPassword(sentinelPassword: string): Promise<{ port: number }> {
+export async function ownSentinelWithPassword(
+  sentinelPassword: string,
+): Promise<{ port: number; url: string }> {
   const primary = await ownRedis([], password)
   const own = ['bind ::1', `requirepass ${sentinelPassword}`]
-  return {
-    port: await startSentinel(primary.port, own, { host: '::1', password: sentinelPassword }),
-  }
+  const access = { host: '::1', password: sentinelPassword }
+  const port = await startSentinel(primary.port, own, access)
+  const query = `sentinelPassword=${encodeURIComponent(sentinelPassword)}`
+  return { port, url: `redis+sentinel://:${password}@[::1]:${port}/postern?${query}` }
 }
 
 export const primaryPassword = password
@@ -99,21 +102,28 @@ async function startSentinel(
   return port
 }
 
-/** Three nodes with a third of the slots each. */
-export async function ownCluster(): Promise<{ url: string; nodes: OwnServer[] }> {
+/** Files of a certificate for 127.0.0.1, and of its authority. */
+type Certificate = Readonly<Record<'caFile' | 'certFile' | 'keyFile', string>>
+
+/** Three nodes with a third of the slots each. With a certificate, clients and nodes connect over TLS. */
+export async function ownCluster(
+  certificate?: Certificate,
+): Promise<{ url: string; nodes: OwnServer[] }> {
   const nodes = await Promise.all(
     [1, 2, 3].map(async () => {
       const busPort = String(await findFreePort())
       const cluster = ['--cluster-enabled', 'yes', '--cluster-port', busPort]
+      const tlsPort = certificate && (await findFreePort())
+      const tls = tlsPort ? tlsFlags(certificate, tlsPort) : []
       const node = await ownRedis(
-        [...cluster, '--cluster-node-timeout', '1000', '--masterauth', password],
+        [...cluster, ...tls, '--cluster-node-timeout', '1000', '--masterauth', password],
         password,
       )
-      return { node, busPort }
+      return { node, busPort, clientPort: tlsPort ?? node.port }
     }),
   )
   const [first] = nodes
-  for (const [index, { node, busPort }] of nodes.entries()) {
+  for (const [index, { node, busPort, clientPort }] of nodes.entries()) {
     await withClient(node.port, async (client) => {
       const from = Math.floor((16_384 * index) / nodes.length)
       const to = Math.floor((16_384 * (index + 1)) / nodes.length) - 1
@@ -121,7 +131,7 @@ export async function ownCluster(): Promise<{ url: string; nodes: OwnServer[] }>
     })
     if (index > 0) {
       await withClient((first as { node: OwnServer }).node.port, (client) =>
-        client.call('CLUSTER', 'MEET', '127.0.0.1', node.port, busPort),
+        client.call('CLUSTER', 'MEET', '127.0.0.1', clientPort, busPort),
       )
     }
   }
@@ -133,12 +143,17 @@ export async function ownCluster(): Promise<{ url: string; nodes: OwnServer[] }>
       }),
     )
   }
-  const hosts = nodes.map(({ node }) => `127.0.0.1:${node.port}`).join(',')
+  const hosts = nodes.map(({ clientPort }) => `127.0.0.1:${clientPort}`).join(',')
   return {
-    url: `redis+cluster://:${password}@${hosts}`,
+    url: `${certificate ? 'rediss' : 'redis'}+cluster://:${password}@${hosts}`,
     nodes: nodes.map(({ node }) => node),
   }
 }
+
+const tlsFlags = ({ caFile, certFile, keyFile }: Certificate, port: number): string[] => [
+  ...['--tls-port', String(port), '--tls-cluster', 'yes', '--tls-auth-clients', 'no'],
+  ...['--tls-ca-cert-file', caFile, '--tls-cert-file', certFile, '--tls-key-file', keyFile],
+]
 
 async function withClient<Result>(
   port: number,

@@ -1,13 +1,17 @@
 /** The story in every world, each with separate servers. The rooms run in these worlds by `npm run test:worlds`. */
+import { randomInt } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import { expect, inject, test } from 'vitest'
 import { findOnPath } from '../../src/dev/find-or-install.ts'
-import { findProgram } from '../tools/debian-server.ts'
+import { findProgram, makeCertificate } from '../tools/debian-server.ts'
 import { environmentWithNode } from '../tools/node-versions.ts'
-import { clientOf, processEnv, startInHost } from '../tools/postern.ts'
+import type { OwnServer } from '../tools/own-servers.ts'
+import { clientOf, processEnv, type Reply, startInHost } from '../tools/postern.ts'
 import { runCommand, startProcess } from '../tools/processes.ts'
-import { ownCluster, ownSentinel } from '../tools/redis-topologies.ts'
+import { ownCluster, ownSentinel, ownSentinelWithPassword } from '../tools/redis-topologies.ts'
 import { releaseLater } from '../tools/release.ts'
 import {
   expressOf,
@@ -16,20 +20,63 @@ import {
   startWorldRedis,
 } from '../tools/world.ts'
 import { storyPolicy, tellStory } from './story.ts'
-import { type World, worlds } from './worlds.ts'
+import { hasSeveralRedis, type World, worlds } from './worlds.ts'
 
 async function startServers(world: World): Promise<Record<string, string>> {
   const folder = mkdtempSync(join(inject('dataFolder'), 'world-'))
   const postgres = await startWorldPostgres(folder, world.postgres)
   releaseLater(() => postgres.kill())
   const DATABASE_URL = await makeWorldDatabase(postgres.url, 'story', world.postgres)
-  if (world.redis === 'sentinel' || world.redis === 'cluster') {
-    const { url } = await (world.redis === 'cluster' ? ownCluster() : ownSentinel())
-    return { DATABASE_URL, REDIS_URL: url }
-  }
+  if (hasSeveralRedis(world)) return { DATABASE_URL, ...(await startSeveralRedis(world, folder)) }
   const redis = await startWorldRedis(folder, world)
   releaseLater(() => redis.kill())
   return { DATABASE_URL, REDIS_URL: redis.url, ...redis.env }
+}
+
+async function startSeveralRedis(world: World, folder: string): Promise<Record<string, string>> {
+  if (world.redis === 'sentinel') return { REDIS_URL: (await ownSentinel()).url }
+  if (world.redis === 'sentinel-with-password') {
+    return { REDIS_URL: (await ownSentinelWithPassword('p@ss&/?')).url }
+  }
+  const certificate = world.redis === 'tls-cluster' ? makeCertificate(folder) : undefined
+  const { url, nodes } = await ownCluster(certificate)
+  if (world.endsConnections) endConnections(nodes)
+  return { REDIS_URL: url, ...(certificate ? { CA_FILE: certificate.caFile } : {}) }
+}
+
+/** One connection after the other, on one node after the other, until the test ends. */
+function endConnections(nodes: readonly OwnServer[]): void {
+  const clients = nodes.map(({ url }) => new Redis(url))
+  const endOne = async (client: Redis) => {
+    const list = String(await client.client('LIST'))
+    const ids = [...list.matchAll(/^id=(\d+) .* cmd=(?!client)/gm)].map(([, id]) => id as string)
+    const id = ids[randomInt(Math.max(1, ids.length))]
+    if (id) await client.call('CLIENT', 'KILL', 'ID', id)
+  }
+  let ended = 0
+  // The last one may meet the end of the test.
+  const timer = setInterval(() => {
+    endOne(clients[ended++ % clients.length] as Redis).catch(() => {})
+  }, 100)
+  releaseLater(() => {
+    clearInterval(timer)
+    for (const client of clients) client.disconnect()
+  })
+}
+
+/** A 503 changes nothing, so its caller asks again when what was under way is given back. */
+function patient(client: ReturnType<typeof clientOf>): ReturnType<typeof clientOf> {
+  const again = async (ask: () => Promise<Reply>): Promise<Reply> => {
+    const reply = await ask()
+    if (reply.status !== 503) return reply
+    await sleep(3_500)
+    return again(ask)
+  }
+  return {
+    ...client,
+    post: (...args) => again(() => client.post(...args)),
+    get: (...args) => again(() => client.get(...args)),
+  }
 }
 
 /** The reason why a world cannot be had here. Undefined if it can. */
@@ -100,6 +147,6 @@ for (const world of worlds) {
         }),
       ),
     )
-    await tellStory(clientOf(api?.url as string, key))
+    await tellStory(patient(clientOf(api?.url as string, key)))
   })
 }

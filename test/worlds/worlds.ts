@@ -6,7 +6,15 @@
 export interface World {
   readonly name: string
   readonly postgres?: PostgresWorld
-  readonly redis?: 'tls' | 'sentinel' | 'cluster' | 'valkey'
+  readonly redis?:
+    | 'tls'
+    | 'sentinel'
+    | 'sentinel-with-password'
+    | 'cluster'
+    | 'tls-cluster'
+    | 'valkey'
+  /** The connections to Redis are ended at random. */
+  readonly endsConnections?: true
   /** Variables of every process of Postern. */
   readonly env?: Readonly<Record<string, string>>
   /** The major version of Node, in place of the one that npm brings. */
@@ -61,7 +69,9 @@ export const worlds: readonly World[] = [
   { name: 'postgresql-15', postgres: { major: 15, settings: { timezone: 'Asia/Kathmandu' } } },
   { name: 'redis-tls', redis: 'tls' },
   { name: 'sentinel', redis: 'sentinel' },
+  { name: 'sentinel-with-password', redis: 'sentinel-with-password' },
   { name: 'cluster', redis: 'cluster' },
+  { name: 'tls-cluster', redis: 'tls-cluster', endsConnections: true },
   { name: 'valkey', redis: 'valkey' },
   { name: 'process-in-shanghai', env: { TZ: 'Asia/Shanghai', LANG: 'zh_CN.UTF-8' } },
   { name: 'process-in-st-johns', env: { TZ: 'America/St_Johns', LANG: 'tr_TR.UTF-8' } },
@@ -72,8 +82,10 @@ export const worlds: readonly World[] = [
 ]
 
 /** The rooms share one Redis with numbered databases, which these do not have, and start Postern by themselves. */
-export const runsRooms = ({ redis, express, refused }: World): boolean =>
-  redis !== 'sentinel' && redis !== 'cluster' && !express && !refused
+export const runsRooms = (world: World): boolean =>
+  !hasSeveralRedis(world) && !world.express && !world.refused
+
+export const hasSeveralRedis = ({ redis }: World): boolean => /sentinel|cluster/.test(redis ?? '')
 
 export function findWorld(name: string | undefined): World {
   if (!name) return { name: 'ours' }
