@@ -1,6 +1,7 @@
 /**
  * The edition of a text that a reader of a language understands best. Scripts come before countries: a reader in Hong Kong
- * reads the edition for Taiwan, and not the one in simplified characters.
+ * reads the edition for Taiwan, and not the one in simplified characters. Between editions of one script, a reader in Angola
+ * reads the one for Portugal, and not the one for Brazil.
  */
 
 interface Tag {
@@ -9,6 +10,8 @@ interface Tag {
   readonly language: string
   /** With the script that this language has in this country. */
   readonly script: string
+  /** The region of the tag. Without one, the main region of the language. */
+  readonly region: string
   /** Language, script and country. */
   readonly full: string
 }
@@ -16,13 +19,33 @@ interface Tag {
 /** Real tags are shorter. The look-up of a tag of 16 kB would take quadratic time. */
 const maxTagLength = 64
 
+/**
+ * Languages with two written forms that share a script: the regions of the one form. All other regions write the other. After
+ * the language matching data of Unicode CLDR (https://github.com/unicode-org/cldr, languageInfo.xml).
+ */
+const regionsOfOneForm: Readonly<Record<string, readonly string[]>> = {
+  en: ['AS', 'CA', 'GU', 'MH', 'MP', 'PH', 'PR', 'UM', 'US', 'VI'],
+  es: ['150', 'EA', 'ES', 'GQ', 'IC', 'PH'],
+  pt: ['BR'],
+  zh: ['HK', 'MO'],
+}
+
+/** Languages whose readers also read another one. */
+const relatives: Readonly<Record<string, string>> = { nn: 'no', yue: 'zh-Hant' }
+
 /** `among` are valid tags. Undefined if none of them has the language. */
 export function nearestLocale(wanted: string, among: readonly string[]): string | undefined {
   const tag = tagOf(wanted)
   if (!tag) return undefined
   const editions = among.map((locale) => ({ locale, ...editionOf(locale) }))
   const ofLanguage = editions.filter(({ language }) => language === tag.language)
-  const ofScript = ofLanguage.filter(({ script }) => script === tag.script)
+  const relative = relatives[tag.language]
+  if (ofLanguage.length === 0) return relative ? nearestLocale(relative, among) : undefined
+  const allOfScript = ofLanguage.filter(({ script }) => script === tag.script)
+  const ofForm = allOfScript.filter(({ region = '' }) =>
+    isSameForm(tag.language, region, tag.region),
+  )
+  const ofScript = ofForm.length > 0 ? ofForm : allOfScript
   for (const range of [...rangesOf(tag.name), ...rangesOf(tag.full)]) {
     const full = tagOf(range)?.full
     const found =
@@ -30,6 +53,11 @@ export function nearestLocale(wanted: string, among: readonly string[]): string 
     if (found) return found.locale
   }
   return (ofScript[0] ?? ofLanguage[0])?.locale
+}
+
+function isSameForm(language: string, one: string, other: string): boolean {
+  const regions = regionsOfOneForm[language]
+  return !regions || regions.includes(one) === regions.includes(other)
 }
 
 /** The tag in canonical form. Undefined for a text that is not a tag. */
@@ -41,16 +69,17 @@ export function canonicalLocale(text: string): string | undefined {
   }
 }
 
-/** Reads as much from the beginning of a text as is a tag. Some platforms write zh_CN. */
+/** Reads as much from the beginning of a text as is a tag. Some platforms write `zh_CN`, `de_AT.UTF-8` or `de;q=0.8`. */
 function tagOf(text: string): Tag | undefined {
-  const given = text.slice(0, maxTagLength).toLowerCase().replaceAll('_', '-')
+  const [written = ''] = /^[\w-]*/.exec(text.trimStart().slice(0, maxTagLength)) ?? []
+  const given = written.toLowerCase().replaceAll('_', '-')
   const range = rangesOf(given).find((each) => canonicalLocale(each) !== undefined)
   if (!range) return undefined
   // Norwegian is written as `nb` and as `no`.
   const locale = new Intl.Locale(new Intl.Locale(range).baseName.replace(/^nb\b/, 'no'))
-  const { language, script = '', region } = locale.maximize()
+  const { language, script = '', region = '' } = locale.maximize()
   const full = [language, script, region].filter(Boolean).join('-').toLowerCase()
-  return { name: locale.baseName.toLowerCase(), language, script, full }
+  return { name: locale.baseName.toLowerCase(), language, script, region, full }
 }
 
 /** The whole tag, then one subtag less each time (RFC 4647, 3.4). A single letter only introduces the next subtag. */

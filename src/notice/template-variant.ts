@@ -7,6 +7,7 @@
  * An SMS may end with the line `@shop.example #{{code}}`, or with ` @frame.example` behind it. Browsers on that site then offer to fill in the code (WebOTP).
  * It works only as the last line in this form, so any other place or form is a mistake.
  */
+import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Handlebars from 'handlebars'
@@ -45,14 +46,23 @@ export function readSources(
     if (hasHtml) sources.html = readText(join(folder, `${channel}.${locale}.html`))
   }
 
-  if (channel === 'sms') checkWebOtp(source)
+  if (channel === 'sms') {
+    if (source.trim() === '') throw new Error('is empty')
+    checkWebOtp(source)
+  }
   checkUnsubscribe(sources)
   return sources
 }
 
-/** Editors on Windows write a byte order mark and CRLF. A mark in an SMS would halve its room. */
-const readText = (path: string) =>
-  readFileSync(path, 'utf8').replaceAll('\ufeff', '').replaceAll('\r\n', '\n')
+/**
+ * Editors on Windows write a byte order mark and CRLF. A mark in an SMS would halve its room. A file in another encoding is
+ * refused, because people would get a � for each of its special letters.
+ */
+function readText(path: string): string {
+  const bytes = readFileSync(path)
+  if (!isUtf8(bytes)) throw new Error('is not UTF-8; save it in this encoding')
+  return bytes.toString().replaceAll('\ufeff', '').replaceAll('\r\n', '\n')
+}
 
 export function createVariant(sources: Readonly<Record<string, string>>): Variant {
   const variables = new Set<string>()
@@ -146,7 +156,8 @@ function variablesOf(source: string): string[] {
       path.depth === 0 &&
       variableName.test(path.original) &&
       mustache.escaped &&
-      mustache.params.length === 0
+      mustache.params.length === 0 &&
+      mustache.hash === undefined
     if (!isPlain)
       throw new Error(`line ${node.loc.start.line}: only plain {{variables}} are allowed`)
     return [path.original]

@@ -160,9 +160,15 @@ function createTemplates(
 
 const defaultLocale = 'en'
 
+/**
+ * Without hidden names: editors and file managers make such files, and Kubernetes puts `..data` into the folder of a
+ * ConfigMap.
+ */
 function listFolder(folder: string, problems: string[]): string[] {
   try {
-    return readdirSync(folder).sort()
+    return readdirSync(folder)
+      .filter((name) => !name.startsWith('.'))
+      .sort()
   } catch (error) {
     problems.push(`${folder} cannot be read (${(error as { code?: string }).code})`)
     return []

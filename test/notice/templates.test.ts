@@ -1,3 +1,5 @@
+import { symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { loadTemplates } from '../tools/load-templates.ts'
@@ -145,7 +147,8 @@ describe('findLocale', () => {
     ['en zh-CN zh-TW', 'zh', 'zh-CN'],
     ['en zh zh-Hant', 'zh-TW', 'zh-Hant'],
     ['en zh-HK zh-Hant zh-TW', 'zh-Hant-TW', 'zh-Hant'],
-    ['en zh-HK zh-Hant zh-TW', 'zh-MO', 'zh-Hant'],
+    ['en zh-HK zh-Hant zh-TW', 'zh-MO', 'zh-HK'],
+    ['en zh-HK zh-TW', 'zh-Hant', 'zh-TW'],
     ['en zh', 'zh-TW', 'zh'],
     ['en no', 'nb-NO', 'no'],
     ['en nb', 'no', 'nb'],
@@ -158,9 +161,26 @@ describe('findLocale', () => {
     ['en fil', 'tl-PH', 'fil'],
     ['en sr sr-Latn', 'sr-Latn-RS', 'sr-Latn'],
     ['en sr-Latn', 'sr', 'sr-Latn'],
-    ['en-GB en-US', 'en-AU', 'en-US'],
+    ['en-GB en-US', 'en-AU', 'en-GB'],
+    ['en en-GB', 'en-NZ', 'en-GB'],
+    ['en en-GB', 'en-CA', 'en'],
+    ['en-GB', 'en-US', 'en-GB'],
     ['en pt-BR', 'pt-PT', 'pt-BR'],
+    ['en pt-BR pt-PT', 'pt-AO', 'pt-PT'],
+    ['en pt pt-PT', 'pt-MZ', 'pt-PT'],
+    ['en pt pt-PT', 'pt', 'pt'],
+    ['en es es-419', 'es-AR', 'es-419'],
+    ['en es-419 es-ES', 'es-US', 'es-419'],
+    ['en es es-MX', 'es-GQ', 'es'],
+    ['en es es-MX', 'es-CO', 'es-MX'],
     ['en nn', 'nb', 'en'],
+    ['en no', 'nn-NO', 'no'],
+    ['en nn no', 'nn', 'nn'],
+    ['en zh zh-TW', 'yue-HK', 'zh-TW'],
+    ['en pt-BR pt-PT', 'pt_PT.UTF-8', 'pt-PT'],
+    ['en de de-AT', 'de_AT@euro', 'de-AT'],
+    ['en de', ' de;q=0.8,en', 'de'],
+    ['en de', 'ptbr', 'en'],
   ])(
     'of %s, a reader of %s gets %s: the same script, then the same language, then the default',
     (locales, wanted, locale) => {
@@ -212,6 +232,8 @@ describe('readTemplates', () => {
     ['a private value', { 't/sms.en.txt': '{{@root}}' }, /only plain/],
     ['a name no request can give', { 't/sms.en.txt': '{{first-name}}' }, /only plain/],
     ['a text', { 't/sms.en.txt': '{{"a"}}' }, /only plain/],
+    ['a named argument', { 't/sms.en.txt': '{{code size=1}}' }, /line 1: only plain/],
+    ['an SMS without a text', { 't/sms.en.txt': ' \n' }, /t\/sms\.en\.txt: is empty/],
     [
       'a WebOTP line that is not the last',
       { 't/sms.en.txt': 'x\n@shop.example #{{code}}\ny' },
@@ -269,6 +291,28 @@ describe('readTemplates', () => {
     })
     expect(templates.render('t', 'sms', 'en', { code: '42' }).text).toBe('42\n@shop.example #42')
   })
+
+  test('the folder of a ConfigMap, with hidden names of other tools → only the templates in it are read', () => {
+    const folder = templatesFolder({
+      't/..2026_11_27/sms.en.txt': 'x',
+      't/.gitkeep': '',
+      '.DS_Store': 'x',
+    })
+    symlinkSync('..2026_11_27', join(folder, 't', '..data'))
+    symlinkSync('..data/sms.en.txt', join(folder, 't', 'sms.en.txt'))
+    const templates = loadTemplates(folder)
+    expect(templates.names).toEqual(['t'])
+    expect(templates.render('t', 'sms', 'en', {}).text).toBe('x')
+  })
+
+  test.each<BufferEncoding>(['latin1', 'utf16le'])(
+    'a file in the encoding %s is refused at start, because people would get other letters',
+    (encoding) => {
+      const folder = templatesFolder({ 't/sms.en.txt': 'x' })
+      writeFileSync(join(folder, 't/sms.de.txt'), Buffer.from('\ufeffGültig', encoding))
+      expect(() => loadTemplates(folder)).toThrow(/t\/sms\.de\.txt: is not UTF-8/)
+    },
+  )
 
   test('a comment is not part of the message', () => {
     expect(sms('a{{! note }}b').render('t', 'sms', 'en', {}).text).toBe('ab')
