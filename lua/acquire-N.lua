@@ -1,5 +1,5 @@
 -- Decides checks of one policy, one after the other. Each check takes from all parts or from none. A refusal writes
--- only the lock of a full lockout.
+-- only the lock of a full lockout. Times ahead of the clock are corrected in the values that are read.
 --
 -- KEYS     per check: the value of every part of the policy, then the memory of its request
 -- ARGV[1]  the parts of the policy as JSON, see src/limiter/redis/format.ts
@@ -49,18 +49,45 @@ for _, part in ipairs(plan) do
   if part.kind == 'calendar' and (now < part.startsAt or now >= part.endsAt) then return { now } end
 end
 
--- Returns the value, and the value without uses of a clock far ahead of this one. Returns nothing if the value is not
--- the limiter's.
+-- Corrects a value that a clock ahead of this one has written. Uses from far ahead are removed; others count from now on,
+-- as one use. A bucket refills from now on, and a lock is as long as if it began now.
+local function correct(part, value)
+  local at, made, kept = newest(part, value)
+  while at > now + part.trustMs do
+    value = sub(value, 1, -size - 5) .. sub(value, -4)
+    at, made, kept = newest(part, value)
+  end
+  if at > part.now then
+    local place = #value - 3 - size
+    while place > part.first and unpack(time, value, place - size) >= part.now do place = place - size end
+    value = sub(value, 1, place - 1) .. pack(last, part.now, made, (made - kept) % wrap)
+  end
+  local head, number = headOf(part, value)
+  local latest = latestHead(part, number, now)
+  if head > latest and head <= now + part.trustMs + (part.maxLockMs or 0) then
+    value = pack(timed, latest, number) .. sub(value, size + 1)
+  end
+  return value
+end
+
+-- Returns the value, the time of its newest use, the number of uses up to it, and how many of these are stored; then its
+-- head. A corrected value is stored. Otherwise each call would begin its wait anew. Returns nothing if the value is not the
+-- limiter's.
 local function read(part, key)
   local value = pcall('GET', key)
-  if not value or value == '' then return part.empty, part.empty, 0, 0, 0 end
+  if not value or value == '' then return part.empty, 0, 0, 0, 0, 0 end
   if #value < #part.empty or #value % size ~= 4 then return end
-  local trusted, at, made, kept = value, newest(part, value)
-  while at > now + part.trustMs do
-    trusted = sub(trusted, 1, -size - 5) .. sub(value, -4)
-    at, made, kept = newest(part, trusted)
+  local at, made, kept = newest(part, value)
+  local head, number = headOf(part, value)
+  if at > part.now or head > now then
+    local correction = correct(part, value)
+    if correction ~= value then
+      call('SET', key, correction, 'KEEPTTL')
+      value, at, made, kept = correction, newest(part, correction)
+      head, number = headOf(part, value)
+    end
   end
-  return value, trusted, at, made, kept
+  return value, at, made, kept, head, number
 end
 
 local texts = {} -- texts of the times of expiry, because Redis reads texts faster than numbers
@@ -82,13 +109,13 @@ for check = 0, #KEYS / width - 1 do
   local held, challenged, began = 0, 0, 0
   for p = 1, parts do
     local part, hold = plan[p], 0
-    local value, trusted, at, made, kept = read(part, KEYS[key + p])
+    local value, at, made, kept, head, number = read(part, KEYS[key + p])
     values[p], begun[p] = value, zeros
     if not value then
       held = -1
       break
     elseif not isKnown then
-      hold, news[p], times[p], ends[p] = part.decide(part, trusted, at, made, kept, now)
+      hold, news[p], times[p], ends[p] = part.decide(part, value, at, made, kept, now, head, number)
     end
     if hold > 0 then
       if news[p] then

@@ -4,7 +4,7 @@
 -- the number of uses between them.
 --
 -- arguments  the part; its value; the time of the newest use, or 0; the number of uses up to that use; how many of these
---            are stored; now
+--            are stored; now; of a bucket or lockout: the numbers at the head of the value
 -- returns    the hold, or 0; the value to which permits are added, or the value with a new lock; the time of the
 --            permits; the time at which the value expires
 local pack, unpack, sub, max, min, floor, ceil = struct.pack, struct.unpack, string.sub, math.max, math.min, math.floor, math.ceil
@@ -59,8 +59,8 @@ end
 
 -- Permits come back one by one. All uses since the bucket was last full are stored as one use with the time of the
 -- first. A reload may have changed rate and burst, so the number of missing permits is capped by both.
-function kinds.bucket(part, value, at, made, _, now)
-  local window, since, refilled = part.windows[1], unpack(timed, value)
+function kinds.bucket(part, _, at, made, _, now, since, refilled)
+  local window = part.windows[1]
   local lacks = min((made - refilled + wrap / 2) % wrap - wrap / 2, window.limit + part.refill)
   if lacks <= 0 or since > now + part.trustMs or backAt(part, since, lacks) <= now then
     at, since, made, lacks = now, now, 0, 0
@@ -77,6 +77,17 @@ local function lockMs(part, locks)
   return min(floor(part.lockMs * part.growth ^ (locks - 1)), part.maxLockMs)
 end
 
+-- The two numbers at the head of the value of a bucket or lockout.
+local function headOf(part, value)
+  if part.first == 1 then return 0, 0 end
+  return unpack(timed, value)
+end
+
+-- The latest time at the head: a bucket refills from now on, or a lock begins now.
+local function latestHead(part, locks, now)
+  return part.lockMs and now + lockMs(part, locks) or now
+end
+
 -- The value without the tries from before the end of its last lock, which no longer count; then the newest use, the uses
 -- up to it and the number of stored ones.
 local function sinceLock(part, value, endsAt, at, made, kept)
@@ -90,8 +101,7 @@ end
 
 -- Like sliding, but the first try above the limit begins a lock. The counted tries stay in the value until the lock ends,
 -- so that release-N.lua can undo a lock.
-function kinds.lockout(part, value, at, made, kept, now)
-  local endsAt, locks = unpack(timed, value)
+function kinds.lockout(part, value, at, made, kept, now, endsAt, locks)
   if endsAt > now and endsAt <= now + part.trustMs + part.maxLockMs then
     return holdOf(endsAt - now, part.windows[1])
   end

@@ -37,7 +37,8 @@ elseif isLock then
   return 0
 end
 
--- Removes this many uses of that time, if the value still has them. Returns the new value; its format is in kinds.lua.
+-- Removes this many uses of that time, if the value still has them. A newest use before that time is one that was ahead of
+-- the clock, and was corrected. Returns the new value; its format is in kinds.lua.
 local function remove(value, first, at, permits)
   local later = value:sub(-4)
   local place = #value - 3 - size
@@ -45,8 +46,9 @@ local function remove(value, first, at, permits)
     local time, made = unpack(timed, value, place)
     local before = unpack(count, value, place > first and place - 4 or #value - 3)
     local uses = (made - before) % wrap
-    if time == at and uses >= permits then
-      local rest = uses > permits and pack(timed, at, (made - permits) % wrap) or ''
+    local isCorrected = time < at and place == #value - 3 - size
+    if (time == at or isCorrected) and uses >= permits then
+      local rest = uses > permits and pack(timed, time, (made - permits) % wrap) or ''
       return value:sub(1, place - 1) .. rest .. later
     end
     later = pack(timed, time, (made - permits) % wrap) .. later

@@ -3,8 +3,8 @@
  * the name of its twin in lua/kinds.lua, which decides in Redis.
  */
 import type { Part, PolicyWindow } from './policy/compile.ts'
-import type { Kind, Lock, Rate } from './policy/terms.ts'
-import { newest, newestPlace, timeAt, total, type Uses, usedFrom } from './uses.ts'
+import { type Kind, type Lock, lockMsOf, type Rate } from './policy/terms.ts'
+import { newest, newestPlace, roundedUp, timeAt, total, type Uses, usedFrom } from './uses.ts'
 
 /** A window that refuses, and its wait. */
 export interface Hold {
@@ -57,7 +57,7 @@ function leavesAt(part: Part, window: PolicyWindow, at: number, now: number): nu
  * fit below one limit fit below all higher ones.
  */
 function sliding(part: Part, uses: Uses, permits: number, now: number): Look {
-  const roundedNow = Math.ceil(now / part.granuleMs) * part.granuleMs
+  const roundedNow = roundedUp(part, now)
   const count = (uses.length - 1 - part.first) / 2
   let hold: Hold | undefined
   for (const window of part.windows) {
@@ -118,10 +118,6 @@ function bucket(part: Part, uses: Uses, permits: number, now: number): Look {
   return { hold, uses: hold ? undefined : [since, made - lacks, 0, at, made], at }
 }
 
-function lockMs({ lockMs, growth, maxLockMs }: Lock, locks: number): number {
-  return Math.min(Math.floor(lockMs * growth ** (locks - 1)), maxLockMs)
-}
-
 function lockMsLeft(part: Part, [endsAt = 0]: Uses, now: number): number {
   const { maxLockMs } = part.rule.own as Lock
   return endsAt > now && endsAt <= now + part.trustMs + maxLockMs ? endsAt - now : 0
@@ -146,14 +142,14 @@ function lockout(part: Part, all: Uses, permits: number, now: number): Look {
   const lockedMs = lockMsLeft(part, all, now)
   if (lockedMs > 0) return { hold: holdOf(lockedMs, window), uses: undefined, at: now }
   const uses = sinceLock(part, all)
-  if (endsAt > now || lock.growth === 1 || now - endsAt >= lockMs(lock, locks)) {
+  if (endsAt > now || lock.growth === 1 || now - endsAt >= lockMsOf(lock, locks)) {
     endsAt = 0
     locks = 0
   }
   const { hold, at } = sliding(part, uses, permits, now)
   const tries = uses.slice(part.first)
   if (!hold) return { hold, uses: [endsAt, locks].concat(tries), at }
-  const ms = lockMs(lock, locks + 1)
+  const ms = lockMsOf(lock, locks + 1)
   return { hold: holdOf(ms, window), uses: [now + ms, locks + 1].concat(tries), at: now }
 }
 

@@ -8,6 +8,7 @@
  *   for each use, oldest first: its time, and the number of uses up to and including it.
  */
 import type { Part } from './policy/compile.ts'
+import { type Lock, lockMsOf } from './policy/terms.ts'
 
 export type Uses = number[]
 
@@ -24,11 +25,31 @@ export function newest(part: Part, uses: Uses): number {
   return newestPlace(uses) < part.first ? 0 : timeAt(uses, newestPlace(uses))
 }
 
-/** Removes uses that were written by a clock far ahead of this one. */
-export function trusted(part: Part, uses: Uses, now: number): Uses {
+/** The time of a use that is made now. */
+export const roundedUp = ({ granuleMs }: Part, now: number) =>
+  Math.ceil(now / granuleMs) * granuleMs
+
+/**
+ * Corrects uses that a clock ahead of this one has written. Uses from far ahead are removed; others count from now on,
+ * as one use. A bucket refills from now on, and a lock is as long as if it began now.
+ */
+export function correct(part: Part, uses: Uses, now: number): Uses {
+  const latest = roundedUp(part, now)
+  const [head = 0, number = 0] = uses
+  const hasHead = part.rule.own !== undefined
+  if (newest(part, uses) <= latest && !(hasHead && head > now)) return uses
   let kept = uses
   while (newest(part, kept) > now + part.trustMs) kept = kept.slice(0, -2)
-  return kept
+  if (newest(part, kept) > latest) {
+    let place = newestPlace(kept)
+    while (place > part.first && timeAt(kept, place - 2) >= latest) place -= 2
+    kept = kept.slice(0, place + 1).concat([latest, total(kept)])
+  }
+  const lock = part.rule.kind === 'lockout' ? (part.rule.own as Lock) : undefined
+  const latestHead = lock ? now + lockMsOf(lock, number) : now
+  if (!hasHead || head <= latestHead || head > now + part.trustMs + (lock?.maxLockMs ?? 0))
+    return kept
+  return [latestHead, number].concat(kept.slice(2))
 }
 
 /**
@@ -46,12 +67,16 @@ export function add(part: Part, uses: Uses, at: number, permits: number, now: nu
   return uses
 }
 
-/** Removes this many uses of that time, if they are still in the list. See lua/release-N.lua. */
+/**
+ * Removes this many uses of that time, if they are still in the list. A newest use before that time is one that was ahead
+ * of the clock, and was corrected. See lua/release-N.lua.
+ */
 export function remove(part: Part, uses: Uses, at: number, permits: number): Uses {
   let place = newestPlace(uses)
-  while (place >= part.first && timeAt(uses, place) !== at) place -= 2
+  while (place >= part.first && timeAt(uses, place) > at) place -= 2
   const made = usedFrom(uses, place) - usedFrom(uses, place + 2)
-  if (place < part.first || made < permits) return uses
+  const isFound = timeAt(uses, place) === at || place === newestPlace(uses)
+  if (place < part.first || !isFound || made < permits) return uses
   const later = uses
     .slice(place + 2)
     .map((number, index) => number - (index % 2 === 0 ? permits : 0))

@@ -8,10 +8,17 @@ import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { virtualTime } from './virtual-time.ts'
 
-/** Both engines over one clock that the test sets. */
-export async function bothEngines(policies: RawPolicies, startAt = Date.UTC(2026, 10, 21, 10)) {
+/**
+ * Both engines over one clock that the test sets. `keepsExpired`: keys in Redis never expire. An expired key does not come
+ * back when the clock steps back, but the engine in process keeps everything.
+ */
+export async function bothEngines(
+  policies: RawPolicies,
+  startAt = Date.UTC(2026, 10, 21, 10),
+  { keepsExpired = false } = {},
+) {
   const { client, prefix } = await testRedis()
-  const time = virtualTime([client], startAt)
+  const time = virtualTime(keepsExpired ? [] : [client], startAt)
   const { clock } = time
   let nowMs = startAt
   const engines: Record<string, Limiter> = {

@@ -8,7 +8,7 @@ import { type Hold, kindOf, longer } from '../kinds.ts'
 import type { Part } from '../policy/compile.ts'
 import type { Rule } from '../policy/rule.ts'
 import type { Answer, Ask, Check, Found, IsMeant, Taken } from '../store.ts'
-import { add, remove, trusted, type Uses } from '../uses.ts'
+import { add, correct, remove, type Uses } from '../uses.ts'
 
 interface Entry {
   uses: Uses
@@ -38,6 +38,13 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     return found ?? { uses: part.empty, isKept: false, isRecent: false }
   }
 
+  /** The stored correction lasts. Otherwise each call would begin the wait of a corrected use anew. */
+  function read(ask: Ask, now: number): Entry {
+    const entry = find(ask)
+    entry.uses = correct(ask.part, entry.uses, now)
+    return entry
+  }
+
   /** Stores the uses of a subject. */
   function keep({ part, subject }: Ask, entry: Entry, uses: Uses): void {
     entry.uses = uses
@@ -63,7 +70,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
   }
 
   function look({ asks }: Check, now: number): Found[] {
-    return asks.map((ask) => ({ ask, uses: trusted(ask.part, find(ask).uses, now), now }))
+    return asks.map((ask) => ({ ask, uses: correct(ask.part, find(ask).uses, now), now }))
   }
 
   function findRequest({ policy, requestId, fields }: Check, now: number) {
@@ -77,16 +84,20 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
     acquire(check: Check): Answer {
       const now = clock()
       const { key, request } = findRequest(check, now)
-      if (request) return { taken: look(check, now).map((one) => ({ ...one, isFull: false })) }
+      if (request) {
+        const { asks } = check
+        return {
+          taken: asks.map((ask) => ({ ask, uses: read(ask, now).uses, isFull: false, now })),
+        }
+      }
       let held: Hold | undefined
       let challenged: Hold | undefined
       let newLock: Hold | undefined
       let full: Set<Rule> | undefined
       const looks = check.asks.map((ask) => {
         const { part, permits } = ask
-        const entry = find(ask)
-        const before = trusted(part, entry.uses, now)
-        const { hold, uses, at } = kindOf(part).decide(part, before, permits, now)
+        const entry = read(ask, now)
+        const { hold, uses, at } = kindOf(part).decide(part, entry.uses, permits, now)
         if (hold && uses) keep(ask, entry, uses)
         if (hold) {
           entry.isRecent = entry.isKept
@@ -109,7 +120,7 @@ export function createMemoryStore(maxSubjects: number, rememberMs: number, clock
           keep(ask, entry, add(part, uses, at, permits, now))
           if (key !== undefined) takings.push({ ask, entry, at })
         }
-        return { ask, uses: trusted(part, entry.uses, now), isFull, now }
+        return { ask, uses: entry.uses, isFull, now }
       })
       if (key !== undefined && taken.length > 0) {
         requests.set(key, { expiresAt: now + rememberMs, takings })

@@ -46,6 +46,11 @@ export interface Lock {
   readonly maxLockMs: number
 }
 
+/** The length of the nth lock in a row. */
+export function lockMsOf({ lockMs, growth, maxLockMs }: Lock, nth: number): number {
+  return Math.min(Math.floor(lockMs * growth ** (nth - 1)), maxLockMs)
+}
+
 /** Every `everyMs`, `refill` permits come back to a bucket. */
 export interface Rate {
   readonly refill: number

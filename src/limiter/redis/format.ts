@@ -3,7 +3,7 @@ import { LimiterUnavailable } from '../errors.ts'
 import type { Hold } from '../kinds.ts'
 import { type CompiledPolicy, maxWindows, type Part } from '../policy/compile.ts'
 import type { Check } from '../store.ts'
-import { trusted, type Uses } from '../uses.ts'
+import { correct, type Uses } from '../uses.ts'
 
 /** Length in bytes of a time, and of a number of uses. */
 const timeBytes = 6
@@ -59,7 +59,7 @@ export function usesOf(part: Part, value: unknown, now: number): Uses {
     const made = value.readUInt32BE(at + timeBytes)
     uses.push(value.readUIntBE(at, timeBytes), (made - before) >>> 0)
   }
-  return trusted(part, uses, now)
+  return correct(part, uses, now)
 }
 
 export const notNumbers = 'the connection returns numbers as texts (stringNumbers)'
