@@ -34,7 +34,7 @@ export async function readJson(request: ParsedMessage, share: BodyShare): Promis
   if (body.length === 0) throw invalid('', 'the body is missing')
   if (!isUtf8(body)) throw invalid('', 'the body is not UTF-8')
   try {
-    return JSON.parse(body.toString())
+    return JSON.parse(body.toString('utf8', markLength(body)))
   } catch {
     throw invalid('', 'the body is not JSON')
   }
@@ -52,14 +52,28 @@ const wasRead = ({ body, readableDidRead }: ParsedMessage) =>
 const isEmptyObject = (value: unknown) =>
   typeof value === 'object' && value !== null && Object.keys(value).length === 0
 
-const isPlainJson = (type = '') =>
-  type === 'application/json' || /^application\/json\s*(;\s*charset="?utf-8"?\s*)?;?$/i.test(type)
+/** Some programs of Windows write a byte order mark, which parsers may ignore (RFC 8259, 8.1). */
+const markLength = (body: Buffer) =>
+  body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? 3 : 0
+
+/** JSON has no parameters (RFC 8259, 11). Clients send some, and only another charset changes its meaning. */
+function isPlainJson(type = ''): boolean {
+  if (type === 'application/json') return true
+  const [name = '', ...parameters] = type.toLowerCase().split(';')
+  return (
+    name.trim() === 'application/json' &&
+    parameters.every((text) => {
+      const [of = '', value = ''] = text.split('=', 2)
+      return of.trim() !== 'charset' || /^"?(utf-?8|us-ascii)"?$/.test(value.trim())
+    })
+  )
+}
 
 const isEncoded = ({
   'content-encoding': content = 'identity',
   'transfer-encoding': transfer = 'chunked',
 }: ParsedMessage['headers']) =>
-  !['', 'identity'].includes(content) || transfer.toLowerCase() !== 'chunked'
+  !['', 'identity'].includes(content.toLowerCase()) || transfer.toLowerCase() !== 'chunked'
 
 /** The raw body. Throws Problem: 413 above `maxBytes`, ClientGone if it ends early, 503 without room. */
 export async function readBytes(

@@ -28,9 +28,12 @@ export const isPreflight = ({ method, headers }: Request) =>
 /** A page must not learn whether a secret or operator key works, even a revoked one. */
 const isNotForPages = (token: string | undefined) => /^p[so]k_/.test(token ?? '')
 
-/** `takesTraces`: pages may send the header `traceparent`. */
+/** Tracers of pages send the other two beside `traceparent`. Postern does not read them. */
+const traceHeaders = 'Traceparent, Tracestate, Baggage'
+
+/** `takesTraces`: pages may send the headers of a trace. */
 export function createCors(isListed: (origin: string) => Promise<boolean>, takesTraces: boolean) {
-  const allowed = takesTraces ? `${requestHeaders}, Traceparent` : requestHeaders
+  const allowed = takesTraces ? `${requestHeaders}, ${traceHeaders}` : requestHeaders
   return {
     /** A preflight carries no key, so the answer covers the origins of all valid keys. */
     async preflight(

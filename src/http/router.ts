@@ -181,7 +181,7 @@ const onlyCodes = {
 }
 
 const tokenOf = ({ headers }: Request): string | undefined =>
-  /^Bearer ([\x21-\x7e]{1,200})$/i.exec(headers.authorization ?? '')?.[1]
+  /^Bearer +([\x21-\x7e]{1,200})$/i.exec(headers.authorization ?? '')?.[1]
 
 /** The key in calls of open routes. */
 const noKey: Key = { id: '', app: '', kind: 'secret', origins: [] }

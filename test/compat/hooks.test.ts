@@ -229,6 +229,9 @@ describe('Supabase', () => {
     for (const body of [warning, {}, [], null, 1, { user }, { user, sms: { otp: 1234 } }]) {
       const reply = await supabase(body)
       expect([reply.status, reply.body.error.http_code]).toEqual([200, 400])
+      expect(reply.body.error.message).toMatch(
+        /\. (contains no code|is not a message of supabase)\.$/,
+      )
     }
     expect(await postern.messages(user.email)).toEqual([])
   })

@@ -84,6 +84,23 @@ function faultIn({ status, body }: Awaited<ReturnType<typeof call>>) {
 }
 
 describe('a verification', () => {
+  test('a + that was not escaped, a space when it arrives → sent and checked', async () => {
+    const To = newPhone()
+    const post = (path: string, form: string) =>
+      call(`/v2/Services/${va}/${path}`, undefined, {
+        method: 'POST',
+        body: form,
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      })
+    expect(await post('Verifications', `To=${To}&Channel=sms`)).toMatchObject({
+      status: 201,
+      body: { to: To },
+    })
+    const code = await shared.codeFor(To)
+    const checked = await post('VerificationCheck', `To=${To}&Code=${code}`)
+    expect(checked.body).toMatchObject({ status: 'approved', to: To })
+  })
+
   test('sent, checked wrong and right; then there is none, and its status is approved', async () => {
     const To = newPhone()
     const sent = await send({ To, Channel: 'sms', Locale: 'zh' })

@@ -210,7 +210,9 @@ test("a page's key: its caller may be anyone, so it begins a trace", () => {
 
 test("a page's key, and browser.traces: one trace from the page to the provider", () => {
   expect(treeOf(spansOf(trusted), trusted.spanId)).toEqual(whole)
-  expect(allowed).toBe('Authorization, Content-Type, Idempotency-Key, Traceparent')
+  expect(allowed).toBe(
+    'Authorization, Content-Type, Idempotency-Key, Traceparent, Tracestate, Baggage',
+  )
 })
 
 test('a wrong key makes no span, whatever it asks for', () => {

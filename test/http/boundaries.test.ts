@@ -192,11 +192,33 @@ describe('values in a body', () => {
       'Application/JSON',
       'application/json; charset=utf-8',
       'application/json;charset="UTF-8"',
+      // Clients of some languages write these; JSON has no parameter that matters (RFC 8259).
+      'application/json; charset=utf8',
+      'application/json; charset=us-ascii',
+      'application/json; odata.metadata=minimal; Charset=UTF-8',
+      'application/json; version=1;',
     ]) {
       const headers = { 'content-type': type }
       const reply = await post('/v1/notices', JSON.stringify(welcome()), { headers })
       expect({ type, status: reply.status }).toEqual({ type, status: 202 })
     }
+    for (const type of [
+      'application/json; charset=utf-16',
+      'application/json; charset=utf-8; charset=latin1',
+      'application/json, application/json',
+      'text/plain; application/json',
+    ]) {
+      const headers = { 'content-type': type }
+      const reply = await post('/v1/notices', JSON.stringify(welcome()), { headers })
+      expect({ type, status: reply.status }).toEqual({ type, status: 415 })
+    }
+  })
+
+  test('a byte order mark before it, and an encoding that is none in any case, change nothing', async () => {
+    const body = `\uFEFF${JSON.stringify(welcome())}`
+    const headers = { 'content-encoding': 'Identity' }
+    expect((await post('/v1/notices', body, { headers })).status).toBe(202)
+    expect((await post('/v1/notices', `\uFEFF${body}`)).status).toBe(400)
   })
 
   test('of a wide body 20 problems are listed', async () => {
@@ -211,6 +233,7 @@ describe('key', () => {
     for (const [scheme, status] of [
       ['bearer', 202],
       ['BEARER', 202],
+      ['Bearer  ', 202],
       ['Basic', 401],
       ['', 401],
     ] as const) {

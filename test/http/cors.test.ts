@@ -1,10 +1,12 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import express from 'express'
+import express, { type Request, type Response } from 'express'
 import { expect, test } from 'vitest'
 import { createKeyStore } from '../../src/access/key-store.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
+import { createCors } from '../../src/http/cors.ts'
+import type { Answer } from '../../src/http/problem.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
@@ -105,4 +107,16 @@ test('the Vary of a host stays, in answers and in preflights', async () => {
     expect(headers.get('access-control-allow-origin')).toBe(origin)
     expect(headers.get('vary')).toBe('Accept-Encoding, Origin')
   }
+})
+
+test('traces of pages are taken → a preflight allows the three headers that tracers of pages send', async () => {
+  const set = new Map<string, unknown>()
+  const response = { vary: (name: string) => set.set('vary', name) } as unknown as Response
+  const { preflight } = createCors(async () => true, true)
+  const request = { headers: { origin: 'https://shop.example' } } as Request
+  const answer = (await preflight(request, response, ['POST'])) as Answer
+  expect(answer.headers?.['access-control-allow-headers']).toMatch(
+    /, Traceparent, Tracestate, Baggage$/,
+  )
+  expect(set.get('vary')).toBe('Origin')
 })

@@ -70,7 +70,7 @@ const correlate: RequestHandler = ({ headers }, response, next) => {
 const authenticate =
   (postern: PosternCalls): RequestHandler =>
   async ({ headers }, response, next) => {
-    const [, token = ''] = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(headers.authorization ?? '') ?? []
+    const [, token = ''] = /^Bearer +([\x21-\x7e]{1,200})$/i.exec(headers.authorization ?? '') ?? []
     const key = await postern.authenticate(token)
     if (key.outcome === 'unavailable') return write(response, unavailable())
     if (key.outcome === 'unauthorized') {

@@ -14,7 +14,7 @@ export const logto: HookKind = {
   findMistake: findShortness,
   create(secret) {
     const isBearer = ({ headers: { authorization = '' } }: HookHead) =>
-      isSameSecret(String(authorization).replace(/^bearer /i, 'Bearer '), `Bearer ${secret}`)
+      isSameSecret(String(authorization).replace(/^bearer +/i, 'Bearer '), `Bearer ${secret}`)
     return {
       mayBeGenuine: isBearer,
       isGenuine: isBearer,

@@ -33,8 +33,8 @@ export function refusalIn200(problem: Problem): object {
   const { status } = problems[problem.code]
   const { errors = [] } = problem.members as Shown
   const text = detailOf(problem, 'en')
-  const details = errors.map((each) => ` ${each.path} ${each.message}.`).join('')
-  return { error: { http_code: status, message: text + details } }
+  const details = errors.map(({ path, message }) => `${path} ${message}.`.trim())
+  return { error: { http_code: status, message: [text, ...details].join(' ') } }
 }
 
 interface Shown {

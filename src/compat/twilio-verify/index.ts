@@ -96,7 +96,7 @@ function createTwilioRouter(postern: PosternCalls, services: Services): Router {
 
   async function accountOf({ headers }: Request): Promise<Asked['account'] | Answer> {
     const [, encoded = ''] =
-      /^Basic ([A-Za-z0-9+/=]{1,500})$/i.exec(headers.authorization ?? '') ?? []
+      /^Basic +([A-Za-z0-9+/=]{1,500})$/i.exec(headers.authorization ?? '') ?? []
     const [, sid = '', token = ''] = /^(AC[!-9;-~]*):(.*)$/s.exec(atob64(encoded)) ?? []
     const key = await postern.authenticate(token)
     if (key.outcome === 'unavailable') return fault(20503)

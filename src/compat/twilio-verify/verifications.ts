@@ -32,12 +32,14 @@ export function createVerifications(postern: PosternCalls, services: Services) {
       const { service = '' } = asked.params
       const found = Object.hasOwn(services, service) ? services[service] : undefined
       if (found?.app !== asked.account.app) return fault(20404)
+      const form: Record<string, string> = {}
       for (const [name, value] of Object.entries(asked.form)) {
         // The parameter occurs twice. The limits would count only one of its values.
         if (typeof value !== 'string') return fault(60200, `${name.slice(0, 100)} is there twice`)
         if (unsupported.includes(name)) return fault(60200, `${name} is not supported`)
+        form[name] = name === 'To' ? plusOf(value) : value
       }
-      return run(asked, found.scene, asked.form as Record<string, string>)
+      return run(asked, found.scene, form)
     }
 
   const send = inService(async (asked, scene, { To, Channel, Locale, CustomCode, DeviceIp }) => {
@@ -125,6 +127,9 @@ export function createVerifications(postern: PosternCalls, services: Services) {
 
   return { send, check, fetch, update }
 }
+
+/** A `+` that a client has not escaped is a space in a form. */
+const plusOf = (to: string) => to.replace(/^ (?=\d)/, '+')
 
 const personAt = (ip: string | undefined) => (ip ? { ip } : {})
 
