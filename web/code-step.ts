@@ -19,9 +19,15 @@ export function createCodeStep(parent: Element, prefix: string) {
   let places: HTMLElement[] = []
   let isOpen = true
   let isPassed = false
+  let isComposing = false
+  code.addEventListener('compositionstart', () => (isComposing = true))
+  code.addEventListener('compositionend', () => (isComposing = false))
+  // A keyboard would insert its text again beside a value that was changed meanwhile.
+  const isUnfinished = () => isComposing && /\D/.test(code.value)
 
   return {
     code,
+    isUnfinished,
 
     render(shown: Shown): void {
       setAttributes(code, {
@@ -29,7 +35,7 @@ export function createCodeStep(parent: Element, prefix: string) {
         'aria-invalid': String(shown.wrong === 'code'),
       })
       code.readOnly = !shown.mayType
-      if (code.value !== shown.code) code.value = shown.code
+      if (code.value !== shown.code && !isUnfinished()) code.value = shown.code
       set(label, shown.codeLabel)
       isPassed = shown.isPassed
       isOpen = shown.mayType || shown.isBusy

@@ -105,11 +105,14 @@ function watchButtons(
 }
 
 function watchCode(
-  { code }: View,
+  { code, isUnfinished }: View,
   on: { check(): void; codeTyped(written: string): void; textPasted(text: string): void },
 ): void {
   code.addEventListener('keydown', (event) => onEnter(event, on.check))
-  code.addEventListener('input', () => on.codeTyped(code.value))
+  // Some keyboards send no input event after the end of a composition.
+  for (const type of ['input', 'compositionend']) {
+    code.addEventListener(type, () => isUnfinished() || on.codeTyped(code.value))
+  }
   // A keyboard may insert a whole text or a suggested code, which `maxlength` would cut.
   code.addEventListener('beforeinput', (event) => {
     const { data, isComposing } = event

@@ -20,7 +20,7 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
   const addressStep = createAddressStep(root, prefix)
   const codeStep = createCodeStep(root, prefix)
   const { address, country, send } = addressStep
-  const { code } = codeStep
+  const { code, isUnfinished } = codeStep
 
   // A screen reader reads each new sentence by itself.
   const status = { id: `${prefix}-message`, role: 'status', 'aria-atomic': 'false' }
@@ -45,6 +45,7 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
     country,
     send,
     code,
+    isUnfinished,
     again,
     other,
     change,

@@ -273,3 +273,49 @@ test('codes have another length now → the code is gone, and the field offers a
   await partsOf(page).code.fill('1234')
   await said(page).toBe('This code is no longer valid. Request a new one.')
 })
+
+describe('a keyboard that composes text', () => {
+  async function composing(...steps: string[]) {
+    const { page, asked } = await open(field(), ({ path }) =>
+      path.endsWith('/check') ? refused(422, 'code_mismatch', { triesLeft: 2 }) : newCode(),
+    )
+    await send(page)
+    const keyboard = await page.context().newCDPSession(page)
+    const seen: string[] = []
+    for (const text of steps) {
+      const [selectionStart, selectionEnd] = [text.length, text.length]
+      await keyboard.send('Input.imeSetComposition', { text, selectionStart, selectionEnd })
+      // The field is drawn again, as by a countdown.
+      await page.evaluate('dispatchEvent(new Event("input"))')
+      seen.push(await partsOf(page).code.inputValue())
+    }
+    const commit = (text: string) => keyboard.send('Input.insertText', { text })
+    const checked = () => asked.flatMap(({ body }) => body.code ?? [])
+    return { page, seen, commit, checked }
+  }
+
+  test('wide digits → stay as they are composed, and are read once, when they are done', async () => {
+    const steps = ['１', '１２', '１２３', '１２３４']
+    const { page, seen, commit, checked } = await composing(...steps)
+    expect(seen).toEqual(steps)
+    expect(checked()).toEqual([])
+    await commit('１２３４')
+    await said(page).toContain('This code is wrong')
+    expect(checked()).toEqual(['1234'])
+  })
+
+  test('letters → the digits before them stay', async () => {
+    const { page, seen, commit, checked } = await composing('1', '12', '12w')
+    expect(seen).toEqual(['1', '12', '12w'])
+    await commit('12我')
+    await expect.poll(() => partsOf(page).code.inputValue()).toBe('12')
+    expect(checked()).toEqual([])
+  })
+
+  test('digits 0 to 9, as on Android → are read with the last digit; a wrong code is removed', async () => {
+    const { page, checked } = await composing('1', '12', '123', '1234')
+    await said(page).toContain('This code is wrong')
+    expect(checked()).toEqual(['1234'])
+    expect(await partsOf(page).code.inputValue()).toBe('')
+  })
+})
