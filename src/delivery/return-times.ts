@@ -35,7 +35,7 @@ const checkSpacingMs = 5
 /**
  * Shortens long waits for a limit. Meanwhile an operator may raise the limit, a provider may end its pause, or a new worker may
  * have another provider in the route. So a message comes back within a minute, even if its limit then sends it away
- * again. Only more than 8,000 waiting messages need longer.
+ * again. Only more than 8,000 waiting messages need longer; upkeep/bring-forward.ts brings those forward.
  */
 export function createCheckTimes() {
   const line = createLine(Number.POSITIVE_INFINITY)

@@ -35,6 +35,21 @@ export function createOverdue(database: Database) {
     },
 
     /**
+     * Takes bulk notices that become due in more than `beyondMs`, although only limits or pauses of providers hold them
+     * back. The same step makes them due in `againInMs`. `from`: the due time of the latest notice of the call before.
+     * It is returned as `latest`; undefined after the last notice. A call reads 5,000 notices at most.
+     */
+    async takeParked(limit: number, beyondMs: number, againInMs: number, from = '-infinity') {
+      const values = [limit, beyondMs, againInMs, from]
+      const rows = await database.query<OverdueNotice & { latest: string }>(
+        'notice-parked',
+        parkedSql,
+        values,
+      )
+      return { notices: rows.map(({ latest: _, ...row }) => row), latest: rows[0]?.latest }
+    },
+
+    /**
      * The number of notices that wait for their `sendAt`, among the 100,000 notices that are due last. Other notices are
      * due soon.
      */
@@ -74,6 +89,25 @@ const overdueSql = `
     AND n.id >= (SELECT id FROM overdue ORDER BY id LIMIT 1)
     AND n.id <= (SELECT id FROM overdue ORDER BY id DESC LIMIT 1)
   RETURNING n.id, n.channel, n.kind`
+
+// A notice that was postponed waits for its recipient, and one of unknown outcome for a query. The due time is compared
+// again because another worker may take the same notices.
+const parkedSql = `
+  WITH parked AS MATERIALIZED (
+    SELECT id, due_at FROM (
+      SELECT id, due_at, state, send_at, attempts FROM notice
+      WHERE kind = 'notice' AND due_at >= $4::timestamptz AND due_at > now() + $2 * interval '1 millisecond'
+      ORDER BY due_at LIMIT 5000) AS due_next
+    WHERE state = 'pending' AND (send_at IS NULL OR send_at <= now())
+      AND NOT attempts @> '[{"outcome":"postponed"}]' AND NOT attempts @> '[{"outcome":"unknown"}]'
+    ORDER BY due_at LIMIT $1)
+  UPDATE notice n
+  SET due_at = now() + $3 * interval '1 millisecond'
+  WHERE n.id = ANY (ARRAY(SELECT id FROM parked))
+    AND n.id >= (SELECT id FROM parked ORDER BY id LIMIT 1)
+    AND n.id <= (SELECT id FROM parked ORDER BY id DESC LIMIT 1)
+    AND n.state = 'pending' AND n.due_at > now() + $2 * interval '1 millisecond'
+  RETURNING n.id, n.channel, n.kind, (SELECT max(due_at)::text FROM parked) AS latest`
 
 const oldestOf = (kind: Kind, from: string) => `
   SELECT '${kind}' AS kind,

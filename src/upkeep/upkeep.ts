@@ -1,11 +1,14 @@
 /** The background tasks. Every worker runs all of them, and PostgreSQL divides the work. */
 import type { Repetition } from '../base/repeat.ts'
+import { type BringForwardDeps, startBringForward } from './bring-forward.ts'
 import { type DispatcherDeps, startEventDispatcher } from './event-dispatcher.ts'
 import { type ReconcilerDeps, startReconciler } from './reconcile.ts'
 import { type RetentionDeps, startRetention } from './retention.ts'
 
-export function startUpkeep(deps: ReconcilerDeps & DispatcherDeps & RetentionDeps): Repetition {
-  const tasks = [startReconciler(deps), startRetention(deps)]
+type UpkeepDeps = ReconcilerDeps & BringForwardDeps & DispatcherDeps & RetentionDeps
+
+export function startUpkeep(deps: UpkeepDeps): Repetition {
+  const tasks = [startReconciler(deps), startBringForward(deps), startRetention(deps)]
   if (deps.receivers.length > 0) tasks.push(startEventDispatcher(deps))
   return {
     async stop() {

@@ -44,6 +44,7 @@ beforeAll(async () => {
   await store.takeOverdue('captcha', 10, 1_000, 1_000)
   await store.oldestOpenSeconds()
   await store.scheduledCount()
+  await store.takeParked(10, 1_000, 1_000)
 })
 
 test('each is planned once for a connection, without its values', async () => {
@@ -58,6 +59,7 @@ test('each is planned once for a connection, without its values', async () => {
       'oldest',
       'open',
       'overdue',
+      'parked',
       'record',
       'scheduled',
       'take-back',
@@ -97,5 +99,12 @@ test('the search for overdue notices reads no whole partition', async () => {
   expect(plan).toMatch(/Index Scan using notice_default_kind_due_at_idx/)
   expect(plan).not.toMatch(/Seq Scan on notice|Join/)
   // By a condition on the id, and not all of them.
+  expect(plan).toMatch(/Index Scan using notice_default_pkey.*\n +Index Cond: \(\(id = ANY/)
+})
+test('the search for parked notices reads a limited number of open notices, and changes them by their ids', async () => {
+  const plan = await planOf('notice-parked', '10', '1000', '1000', `'-infinity'`)
+  expect(plan).toMatch(/Limit/)
+  expect(plan).toMatch(/Index Cond: \(+kind = 'notice'/)
+  expect(plan).not.toMatch(/Seq Scan on notice|Join/)
   expect(plan).toMatch(/Index Scan using notice_default_pkey.*\n +Index Cond: \(\(id = ANY/)
 })
