@@ -6,8 +6,8 @@
  * an operator raises the pace, or the pause ends, and they would still return as slowly.
  *
  * So every worker regularly takes some of the notices that are due last. If they are sent, it takes twice as many, and so
- * on. If they are deferred again, it takes fewer, and finally none. So their rate follows the limits in force, whatever
- * changed them.
+ * on. If they are deferred again, it takes fewer, and finally none. So their rate follows the limits in force, for any
+ * reason why they changed.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../base/log.ts'
