@@ -105,7 +105,7 @@ export function createChallenges(deps: {
       const reading = kind.read(caller, answer)
       if (reading.kind === 'malformed') {
         metrics.challenges.inc({ result: 'malformed' })
-        return invalidRequest('challenge', 'is not an answer to a challenge')
+        return invalidRequest('challenge', 'noAnswer')
       }
       if (reading.kind !== 'right' && reading.kind !== 'unproven')
         return wrong(caller, reading.kind)

@@ -9,6 +9,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Channel } from '../base/channel.ts'
 import type { Metrics } from '../base/metrics.ts'
+import type { FieldWord, Values } from '../base/words.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import { type Caller, type Origin, originOf } from '../rules/caller.ts'
@@ -86,7 +87,7 @@ export function createCheckCaptcha(deps: {
     if (wrongForm) {
       const isOfOtherLength = await hasLength({ app, channel, to, scene }, code, id)
       if (isOfOtherLength) return { outcome: 'code_gone', reason: 'expired' }
-      return invalidRequest('code', wrongForm)
+      return invalidRequest('code', ...wrongForm)
     }
     const origin = originOf(caller, asked.ip, country)
     const guess = { app, channel, to, scene, code, id, origin }
@@ -186,8 +187,10 @@ export function createCheckCaptcha(deps: {
 }
 
 /** Why this text can't be a sent code; undefined if it can. */
-function formProblem(code: string, { length, own }: { length: number; own: boolean }) {
-  if (own)
-    return /^[A-Za-z0-9]{4,10}$/.test(code) ? undefined : 'must have 4 to 10 letters or digits'
-  return code.length === length && /^[0-9]+$/.test(code) ? undefined : `must have ${length} digits`
+function formProblem(
+  code: string,
+  { length, own }: { length: number; own: boolean },
+): [FieldWord, Values] | undefined {
+  if (own) return /^[A-Za-z0-9]{4,10}$/.test(code) ? undefined : ['lettersOrDigits', {}]
+  return code.length === length && /^[0-9]+$/.test(code) ? undefined : ['digits', { n: length }]
 }

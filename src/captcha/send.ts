@@ -78,7 +78,7 @@ export function createSendCaptcha(deps: {
     const { app, isPage } = caller
     const { channel, scene, template, challenge, idempotencyKey, code: own } = asked
     if (own !== undefined && !(code.own || caller.sendsOwnCodes)) {
-      return invalidRequest('code', 'is made by Postern, unless the policy file sets code.own')
+      return invalidRequest('code', 'madeByPostern')
     }
     const message = readMessage('captcha', asked, caller)
     if ('outcome' in message) return message
@@ -150,7 +150,7 @@ export function createSendCaptcha(deps: {
         isTaken = false
         isAnswered = true
         quota.releaseUnsent(policy, fields, notice.id)
-        return { outcome: 'invalid_recipient' }
+        return { outcome: 'invalid_recipient', because: 'no_server' }
       }
       isRemembered = true
       const refund = guessLimits.refundOf(policy, fields)

@@ -20,8 +20,9 @@ import { brandedStyle, logo } from '../base/brand.ts'
 import { createFixedAnswer } from '../base/fixed-answer.ts'
 import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
+import { words } from '../base/words.ts'
 import { sessionHeader } from '../console/cookies.ts'
-import { isLocalCaller, notLocal } from '../http/local-caller.ts'
+import { isLocalCaller } from '../http/local-caller.ts'
 import { viewOf } from '../http/notice-reads.ts'
 import type { Shared } from '../main/shared.ts'
 import { createConsoleLinks } from './console-links.ts'
@@ -158,9 +159,14 @@ const usedUp = `This link was used, or is older than a minute. Press the button 
 
 const originOf = ({ headers }: Request) => `http://${headers.host}`
 
+const notLocal = Object.values(words).map(({ details }) => details.notLocal)
+
 const onlyHere: RequestHandler = (request, response, next) => {
   if (isLocalCaller(request)) return next()
-  response.status(403).type('text').send(`${notLocal.en}\n${notLocal.zh}\n`)
+  response
+    .status(403)
+    .type('text')
+    .send(`${notLocal.join('\n')}\n`)
 }
 
 const fromOwnPage: RequestHandler = (request, response, next) => {

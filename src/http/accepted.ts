@@ -38,5 +38,5 @@ export async function answerSend<Body extends { template: string }>(
 function idempotencyKeyOf(headers: RouteRequest['headers']): string | undefined {
   const key = headers['idempotency-key'] as string | undefined
   if (key === undefined || /^[\x21-\x7e]{1,255}$/.test(key)) return key
-  throw invalid('Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
+  throw invalid('Idempotency-Key', 'visibleAscii')
 }

@@ -7,9 +7,9 @@
  */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import type { ZodError, ZodType } from 'zod'
-import { missingInWords } from '../base/missing.ts'
-import { type FieldError, Problem } from '../base/problems.ts'
+import type { ZodType } from 'zod'
+import { readFields } from '../base/field-errors.ts'
+import { Problem } from '../base/problems.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import type { BodyShare } from './body-room.ts'
 import { invalid } from './problem.ts'
@@ -24,19 +24,19 @@ export async function readJson(request: ParsedMessage, share: BodyShare): Promis
   const { headers } = request
   const announcedBytes = Number(headers['content-length'])
   if (headers['transfer-encoding'] === undefined && !(announcedBytes > 0)) {
-    throw invalid('', 'the body is missing')
+    throw invalid('', 'bodyMissing')
   }
   // A compressed body can be a bomb, and no caller needs one.
   if (!isPlainJson(headers['content-type']) || isEncoded(headers)) {
     throw new Problem('unsupported_media_type')
   }
   const body = await readBytes(request, maxBodyBytes, share)
-  if (body.length === 0) throw invalid('', 'the body is missing')
-  if (!isUtf8(body)) throw invalid('', 'the body is not UTF-8')
+  if (body.length === 0) throw invalid('', 'bodyMissing')
+  if (!isUtf8(body)) throw invalid('', 'notUtf8')
   try {
     return JSON.parse(body.toString('utf8', markLength(body)))
   } catch {
-    throw invalid('', 'the body is not JSON')
+    throw invalid('', 'notJson')
   }
 }
 
@@ -167,7 +167,7 @@ export const isGone = ({ socket }: IncomingMessage) => socket.destroyed || socke
 export class ClientGone extends Problem {
   constructor() {
     super('invalid_request', {
-      errors: [{ path: '', message: 'the client closed the connection' }],
+      errors: [{ path: '', word: 'clientGone' }],
     })
   }
 }
@@ -182,11 +182,10 @@ export class NoRoom extends Problem {
 /** The value that the schema returns. Throws a problem that lists every wrong field; their paths begin with `place`. */
 export function checked(schema: ZodType, value: unknown, place: string): unknown {
   const hidden = hiddenMember(value)
-  if (hidden)
-    throw new Problem('invalid_request', { errors: [{ path: hidden, message: 'unknown field' }] })
-  const parsed = schema.safeParse(value, missingInWords)
-  if (parsed.success) return parsed.data
-  throw new Problem('invalid_request', { errors: fieldErrors(parsed.error, place).slice(0, 20) })
+  if (hidden) throw invalid(hidden, 'unknown')
+  const read = readFields(schema, value, place)
+  if ('data' in read) return read.data
+  throw new Problem('invalid_request', { errors: read.errors })
 }
 
 /** The path of a `__proto__` member. A schema with free names would drop it silently. */
@@ -198,14 +197,4 @@ function hiddenMember(value: unknown, depth = 0): string | undefined {
     if (hidden) return `${name}.${hidden}`.slice(0, 100)
   }
   return undefined
-}
-
-function fieldErrors(error: ZodError, place: string): FieldError[] {
-  return error.issues.flatMap((issue) => {
-    const at = [place, ...issue.path.map(String)].filter(Boolean)
-    const pathOf = (names: string[]) => names.join('.').slice(0, 100)
-    return issue.code === 'unrecognized_keys'
-      ? issue.keys.map((key) => ({ path: pathOf([...at, key]), message: 'unknown field' }))
-      : [{ path: pathOf(at), message: issue.message }]
-  })
 }

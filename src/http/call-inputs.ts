@@ -1,13 +1,14 @@
 /** The forms of the calls in process: the bodies of HTTP, and what HTTP reads from headers. */
 import { z } from 'zod'
 import { appName } from '../base/names.ts'
+import { words } from '../base/words.ts'
 import { checkCaptchaBody, sendCaptchaBody } from './captchas.ts'
 import { sendNoticeBody } from './notices.ts'
 import { id, plainText, scene } from './schemas.ts'
 
 const idempotencyKey = z
   .string()
-  .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters')
+  .regex(/^[\x21-\x7e]{1,255}$/, words.en.fields.visibleAscii)
   .optional()
 
 /** The caller's API key, for rules by `{keyId}`. */
@@ -19,8 +20,7 @@ export const captchaInput = sendCaptchaBody
   .extend({ app: appName, keyId, idempotencyKey, policy: z.string().optional() })
 export const checkInput = checkCaptchaBody
   .omit({ challenge: true })
-  // The check itself decides about the form of the code. A code of another form is only hashed.
-  .extend({ app: appName, keyId, code: z.string().max(320), anyForm: z.boolean().optional() })
+  .extend({ app: appName, keyId, anyForm: z.boolean().optional() })
 /** Without a recipient, the id names the code. A scene excludes ids of other scenes. */
 export const checkByIdInput = checkInput
   .omit({ channel: true, to: true })

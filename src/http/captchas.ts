@@ -1,6 +1,7 @@
 /** Routes for codes: send one, check one, and get a challenge. */
 import { z } from 'zod'
 import { defaultScene } from '../base/default-scene.ts'
+import { words } from '../base/words.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
 import type { Caller } from '../rules/caller.ts'
@@ -41,9 +42,7 @@ const challengeAnswer = z.string().min(1).max(4_096).optional().meta({
     "The answer to a challenge: for `altcha` the widget's payload, base64 of JSON `{challenge, solution}`; else the vendor's token.",
 })
 
-const code = z
-  .string()
-  .regex(/^[A-Za-z0-9]{4,10}$/, 'must be 4 to 10 letters or digits, as a string')
+const code = z.string().regex(/^[A-Za-z0-9]{4,10}$/, words.en.fields.lettersOrDigits)
 
 export const sendCaptchaBody = z
   .strictObject({
@@ -71,7 +70,8 @@ export const checkCaptchaBody = z
     ip: ip.optional(),
     to: recipient,
     scene: scene.default(defaultScene),
-    code: code.meta({
+    // The check itself decides about the form of the code, which follows from the policy file.
+    code: z.string().max(320).meta({
       description:
         'The code that the person typed. Only digits, unless the policy file sets `code.own`; upper and lower case differ.',
     }),
@@ -84,7 +84,7 @@ export const checkCaptchaBody = z
   })
 
 /** A publishable key stands in a page, so its caller may be anyone. Such a caller chooses neither address nor text. */
-const notForPages = z.never('a publishable key may not set it')
+const notForPages = z.never(words.en.fields.notForPages)
 
 /** The members that a publishable key may send. */
 const sendCaptchaPageBody = (templates: readonly string[]) =>
@@ -93,7 +93,7 @@ const sendCaptchaPageBody = (templates: readonly string[]) =>
     code: notForPages.optional(),
     params: notForPages.default({} as never),
     template: template
-      .refine((name) => templates.includes(name), 'a publishable key may not name it')
+      .refine((name) => templates.includes(name), words.en.fields.notNamedByPages)
       .prefault('captcha'),
   })
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { FieldWord } from '../base/words.ts'
 import { invalid, problemAnswer } from './problem.ts'
 
 /** Answers requests that Node's parser refuses: oversized headers, slow senders, anything that is not HTTP. */
@@ -9,20 +10,20 @@ export function answerClientError(error: Error & { code?: string }, socket: Dupl
     socket.destroy()
     return
   }
-  const [status, message] = reasons[error.code ?? ''] ?? ['400 Bad Request', 'this is not HTTP']
-  const { headers, text } = lastAnswer(Number(status.slice(0, 3)), message)
+  const [status, word] = reasons[error.code ?? ''] ?? ['400 Bad Request', 'notHttp']
+  const { headers, text } = lastAnswer(Number(status.slice(0, 3)), word)
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${text}`)
 }
 
 export function answerBadHost(response: ServerResponse): void {
-  const { headers, text } = lastAnswer(400, 'needs one Host header')
+  const { headers, text } = lastAnswer(400, 'oneHost')
   response.writeHead(400, headers).end(text)
 }
 
 /** The last answer of a connection, to a request that reaches no route and gets no log line. */
-function lastAnswer(status: number, message: string) {
-  const { headers, body } = problemAnswer(invalid('', message), undefined)
+function lastAnswer(status: number, word: FieldWord) {
+  const { headers, body } = problemAnswer(invalid('', word), undefined)
   const text = JSON.stringify({ ...(body as object), status })
   return {
     text,
@@ -36,7 +37,7 @@ function lastAnswer(status: number, message: string) {
   }
 }
 
-const reasons: Readonly<Record<string, readonly [string, string]>> = {
-  HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'the headers are larger than 16 kB'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request took too long to arrive'],
+const reasons: Readonly<Record<string, readonly [string, FieldWord]>> = {
+  HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'longHeaders'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'slowRequest'],
 }

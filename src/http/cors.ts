@@ -41,7 +41,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>, takes
       response: Response,
       methods: readonly string[],
     ): Promise<Answer | Problem> {
-      if (!(await isListed(origin))) return new Problem('forbidden', unlisted)
+      if (!(await isListed(origin))) return refusedOrigin('unlistedOrigin')
       response.vary('Origin')
       return {
         status: 204,
@@ -60,7 +60,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>, takes
       // Apps that show a page (web views) may send no origin.
       if (key.kind !== 'publishable' || origin === undefined) return
       allow(origin, response)
-      if (!key.origins.includes(origin)) throw new Problem('forbidden', otherOrigin)
+      if (!key.origins.includes(origin)) throw refusedOrigin('otherOrigin')
     },
 
     /** Like `admit`, for refusals before the key is known. Never throws. */
@@ -82,7 +82,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>, takes
       if (origin === undefined || isNotForPages(token)) return undefined
       const isKnown = await isKnownToList(origin)
       if (isKnown !== undefined) allow(origin, response)
-      return isKnown === false ? new Problem('forbidden', unlisted) : undefined
+      return isKnown === false ? refusedOrigin('unlistedOrigin') : undefined
     },
   }
 
@@ -99,15 +99,5 @@ function allow(origin: string, response: Response): void {
   response.vary('Origin')
 }
 
-const reason = 'origin'
-const otherOrigin = {
-  message: {
-    en: 'This key may not be used from this origin.',
-    zh: '该密钥不允许在此来源 (Origin) 使用。',
-  },
-  reason,
-}
-const unlisted = {
-  message: { en: 'No key lists this origin.', zh: '没有密钥列出此来源 (Origin)。' },
-  reason,
-}
+const refusedOrigin = (says: 'otherOrigin' | 'unlistedOrigin') =>
+  new Problem('forbidden', { reason: 'origin' }, {}, says)

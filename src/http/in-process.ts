@@ -14,7 +14,6 @@ import type { SendCaptcha } from '../captcha/send.ts'
 import type { SendOutcome } from '../notice/message.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { Caller } from '../rules/caller.ts'
-import type { Limited } from '../rules/refused.ts'
 import { checked, readBytes } from './body.ts'
 import {
   cancelInput,
@@ -24,6 +23,7 @@ import {
   findInput,
   noticeInput,
 } from './call-inputs.ts'
+import { type CallOutcome, shown } from './call-outcome.ts'
 import {
   countNoticesBody,
   type NoticePage,
@@ -41,13 +41,6 @@ import {
 } from './plugin-request.ts'
 import type { Key } from './route.ts'
 import type { UnderWay } from './under-way.ts'
-
-/** `outcome` is `accepted`, `passed` or the error code that HTTP would answer, with the members of that answer. */
-export type CallOutcome<Outcome> =
-  | Exclude<Outcome, Limited>
-  | Pick<Limited, 'outcome' | 'policy' | 'rule' | 'window' | 'retryAfterMs' | 'message'>
-  /** Redis or PostgreSQL is out of reach, or this Postern is closed. Uses are given back. */
-  | { outcome: 'unavailable' }
 
 type Wrong = Extract<SendOutcome, { outcome: 'invalid_request' | 'invalid_recipient' }>
 type Found<Members> = ({ outcome: 'found' } & Members) | Wrong
@@ -162,7 +155,10 @@ export function createCalls(deps: {
             await inPluginRequest(() => underWay.inTurn(kind, sharer, () => work(asked, caller))),
           )
         } catch (error) {
-          if (error instanceof Problem) return { outcome: error.code, ...error.members } as never
+          if (error instanceof Problem) {
+            const because = error.says ? { because: error.says } : {}
+            return shown({ outcome: error.code, ...error.members, ...because } as never)
+          }
           throw error
         }
       })
@@ -240,10 +236,3 @@ const isKeyText = (text: unknown): text is string =>
 
 /** Rules may count by `{keyId}`. No key has this id. */
 const inProcessKey = 'in-process'
-
-/** A refusal without the limiter's internal members. */
-function shown<Outcome extends { outcome: string }>(made: Outcome): CallOutcome<Outcome> {
-  if (made.outcome !== 'limited' && made.outcome !== 'locked') return made as never
-  const { outcome, policy, rule, window, retryAfterMs, message } = made as unknown as Limited
-  return { outcome, policy, rule, window, retryAfterMs, ...(message ? { message } : {}) }
-}

@@ -2,12 +2,13 @@
 import { z } from 'zod'
 import { limitableAddress, wideAddress } from '../base/limitable-address.ts'
 import { Problem } from '../base/problems.ts'
+import { words } from '../base/words.ts'
 import { InvalidPermits, type Limiter, MissingField, type Policies } from '../limiter/index.ts'
 import { type LoginThrottle, subjectOfApp } from '../rules/login-throttle.ts'
 import { limitedBy } from '../rules/refused.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route } from './route.ts'
-import { exactNumber, ip, plainText } from './schemas.ts'
+import { exactNumber, hasAtMost, ip, plainText } from './schemas.ts'
 
 const maxFields = 32
 
@@ -15,13 +16,11 @@ export const acquireBody = z
   .strictObject({
     fields: z
       .record(
-        z
-          .string()
-          .regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,31}$/, 'must be a name of letters, digits and _'),
+        z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]{0,31}$/, words.en.fields.variableName),
         z.union([plainText(320), exactNumber]),
       )
-      .refine((fields) => Object.keys(fields).length <= maxFields, `at most ${maxFields} fields`)
-      .refine((fields) => !('app' in fields), 'app is the app of your key')
+      .check(hasAtMost(maxFields))
+      .refine((fields) => !('app' in fields), words.en.fields.ownApp)
       .meta({ description: "Values for the fields in the rules' keys." }),
     permits: z
       .int()
@@ -64,7 +63,7 @@ export function limitRoutes(deps: {
   const hasPolicy = (name: string) => Object.hasOwn(policies(), name)
 
   function checkPolicy(name: string): void {
-    if (!hasPolicy(name)) throw invalid('policy', 'there is no such policy in the policy file')
+    if (!hasPolicy(name)) throw invalid('policy', 'noPolicy')
   }
 
   return [
@@ -136,7 +135,7 @@ export function limitRoutes(deps: {
         const isCleared = await withFieldProblems('', () =>
           loginThrottle.clear({ policy, app, subject, ip }),
         )
-        if (!isCleared) throw invalid('policy', 'must have a lockout by subject')
+        if (!isCleared) throw invalid('policy', 'noLockout')
         return { status: 204 }
       },
     }),
@@ -165,10 +164,14 @@ async function withFieldProblems<Result>(
     return await work()
   } catch (error) {
     if (error instanceof MissingField) {
-      throw invalid(`${place}${error.field}`, `the rule ${error.rule} needs it`)
+      throw invalid(`${place}${error.field}`, 'neededByRule', { rule: error.rule })
     }
     if (error instanceof InvalidPermits) {
-      throw invalid(error.field ? `${place}${error.field}` : 'permits', error.message)
+      const { field, most } = error
+      const path = field ? `${place}${field}` : 'permits'
+      throw most === undefined
+        ? invalid(path, 'permits')
+        : invalid(path, 'permitsAtOnce', { n: most })
     }
     throw error
   }

@@ -21,8 +21,3 @@ const isForwarding = (name: string) =>
   name.endsWith('-ip')
 
 const loopbackHost = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i
-
-export const notLocal = {
-  en: 'The sandbox answers only callers on this machine, and only as localhost.',
-  zh: '沙箱只回应本机以 localhost 访问的调用方。',
-}

@@ -63,7 +63,7 @@ export function createNoticeReads(deps: {
     const filter = { app, ...same, ...rangeOf(from, before) }
     if (to === undefined) return filter
     const { channel } = asked
-    if (channel === undefined) throw invalid('channel', 'is needed with to')
+    if (channel === undefined) throw invalid('channel', 'togetherWith', { name: 'to' })
     const known = recipientNamed(normaliseRecipient, channel, to)
     return { ...filter, recipientHashes: recipientHashes(channel, known.to) }
   }
@@ -83,7 +83,7 @@ export function createNoticeReads(deps: {
       const { cursor, limit, ...filter } = asked
       const context = `notices cursor of ${app}`
       const cursorId = cursor && unsealText(cursor, context)
-      if (cursor && !cursorId) throw invalid('cursor', 'is not a cursor of this app')
+      if (cursor && !cursorId) throw invalid('cursor', 'noCursor')
       const { items, nextId } = await store.search({
         ...filterOf(app, filter),
         ...(cursorId ? { cursorId } : {}),

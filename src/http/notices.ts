@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { duration } from '../base/durations.ts'
 import { Problem } from '../base/problems.ts'
+import { words } from '../base/words.ts'
 import { codeEnds } from '../notice/code-end.ts'
 import type { SendNotice } from '../notice/send.ts'
 import { attemptOutcomes, noticeKinds, noticeStates } from '../notice/states.ts'
@@ -22,7 +23,7 @@ export const sendNoticeBody = z
     params,
     locale: locale.optional(),
     ttl: duration
-      .refine((ms) => ms <= longestTtlMs, 'must be at most 30d')
+      .refine((ms) => ms <= longestTtlMs, words.en.fields.tooLongTtl)
       .optional()
       .meta({
         description:

@@ -9,6 +9,7 @@ import {
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi'
 import { type ProblemCode, problems } from '../base/problems.ts'
+import { words } from '../base/words.ts'
 import { problemMediaType } from './problem.ts'
 import { anyProblem, problemSchema } from './problem-schemas.ts'
 import { defineRoute, isKeyed, type Route } from './route.ts'
@@ -189,7 +190,9 @@ function problemAnswers(codes: readonly ProblemCode[]): ZodOpenApiResponsesObjec
   const entries = [...byStatus].map(([status, ofStatus]) => [
     status,
     {
-      description: ofStatus.map((code) => `\`${code}\`: ${problems[code].title}`).join('; '),
+      description: ofStatus
+        .map((code) => `\`${code}\`: ${words.en.problems[code].title}`)
+        .join('; '),
       headers: Object.assign({}, requestIdHeader, ...ofStatus.map((code) => problemHeaders[code])),
       content: { [problemMediaType]: { schema: problemSchema(ofStatus) } },
     },

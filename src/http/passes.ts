@@ -1,5 +1,6 @@
 /** Routes of passes: the public keys, and the check of a pass. */
 import { z } from 'zod'
+import { words } from '../base/words.ts'
 import { type Passes, passRefusals } from '../captcha/passes.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid } from './problem.ts'
@@ -26,7 +27,7 @@ const verifyPassBody = z
   .strictObject({
     pass: z
       .string()
-      .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/, 'must be a compact JWS')
+      .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/, words.en.fields.pass)
       .max(2_000)
       .meta({ description: 'The `pass` of a check that passed.' }),
     channel: channel.optional(),
@@ -101,9 +102,8 @@ export function passRoutes(deps: {
       problems: ['invalid_recipient', 'destination_not_allowed'],
       async run({ caller, body }) {
         const { pass, channel, to } = body
-        if ((channel === undefined) !== (to === undefined)) {
-          throw invalid(channel === undefined ? 'channel' : 'to', 'channel and to belong together')
-        }
+        if (channel === undefined && to) throw invalid('channel', 'togetherWith', { name: 'to' })
+        if (channel && to === undefined) throw invalid('to', 'togetherWith', { name: 'channel' })
         const read = channel && to ? normaliseRecipient(channel, to) : undefined
         if (read && read.kind !== 'ok') return refusedRecipient(read)
         const owner = channel && read ? { channel, to: read.to } : undefined

@@ -79,7 +79,7 @@ function problemIn(error: unknown): unknown {
     if (error instanceof URIError || (error instanceof Error && expose === true)) {
       if (status === 413) return new Problem('payload_too_large')
       if (status === 415) return new Problem('unsupported_media_type')
-      if (Number(status) >= 400 && Number(status) < 500) return invalid('', 'cannot be read')
+      if (Number(status) >= 400 && Number(status) < 500) return invalid('', 'unreadable')
     }
     return error instanceof Error && typeof error.message === 'string'
       ? error

@@ -1,8 +1,11 @@
 /** The schema of every problem of the catalogue, by its code. Generated clients narrow by these. */
 import { z } from 'zod'
 import { type ProblemCode, problems, problemType } from '../base/problems.ts'
+import { words } from '../base/words.ts'
 import { challengeOffer } from './captchas.ts'
 import { lockedForMs } from './schemas.ts'
+
+const inCallersLanguage = 'For people: English or Chinese by Accept-Language.'
 
 const policy = z.string().meta({ description: 'The policy of the policy file that refused.' })
 const rule = z.string().meta({ description: 'The rule that refused, by its name in the policy.' })
@@ -21,7 +24,7 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
       .array(
         z.object({
           path: z.string().meta({ description: 'As in `params.name`; empty for the whole body.' }),
-          message: z.string(),
+          message: z.string().meta({ description: inCallersLanguage }),
         }),
       )
       .optional()
@@ -72,15 +75,14 @@ const schemas = new Map(
 )
 
 function schemaOf(code: ProblemCode) {
-  const { status, title } = problems[code]
+  const { status } = problems[code]
+  const { title } = words.en.problems[code]
   return z
     .object({
       type: z.literal(problemType(code)),
-      title: z.string(),
+      title: z.string().meta({ description: inCallersLanguage }),
       status: z.literal(status),
-      detail: z
-        .string()
-        .meta({ description: 'For people: English or Chinese by Accept-Language.' }),
+      detail: z.string().meta({ description: inCallersLanguage }),
       code: z.literal(code),
       ...members[code],
     })

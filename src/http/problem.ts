@@ -1,6 +1,8 @@
+import { type FieldError, shownFieldErrors } from '../base/field-errors.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { detailOf } from '../base/problem-detail.ts'
 import { Problem, problems, problemType } from '../base/problems.ts'
+import { type FieldWord, type Values, words } from '../base/words.ts'
 import { rateLimitHeaders, rateLimitProblem } from '../limiter/index.ts'
 import type { Refused } from '../rules/refused.ts'
 
@@ -15,13 +17,16 @@ export interface Answer {
 
 export const problemMediaType = 'application/problem+json'
 
-/** The problem document (RFC 9457) with `detail` in the caller's language. */
+/** The problem document (RFC 9457) in the caller's language. */
 export function problemAnswer(problem: Problem, acceptLanguage: string | undefined): Answer {
   const { code, members } = problem
-  const { status, title } = problems[code]
-  const { message: _, ...shown } = members
+  const { status } = problems[code]
+  const { message: _, errors, ...shown } = members
   const { retryAfterMs } = members
-  const detail = detailOf(problem, preferredLanguage(acceptLanguage))
+  const language = preferredLanguage(acceptLanguage)
+  const { title } = words[language].problems[code]
+  const detail = detailOf(problem, language)
+  const wrong = errors as readonly FieldError[] | undefined
   const headers: Record<string, string> = { 'content-type': problemMediaType }
   if (typeof retryAfterMs === 'number') {
     // Spelled as the limiter spells it. Another spelling would make a second header.
@@ -30,12 +35,20 @@ export function problemAnswer(problem: Problem, acceptLanguage: string | undefin
   return {
     status,
     headers: Object.assign(headers, problem.headers),
-    body: { type: problemType(code), title, status, detail, code, ...shown },
+    body: {
+      type: problemType(code),
+      title,
+      status,
+      detail,
+      code,
+      ...shown,
+      ...(wrong ? { errors: shownFieldErrors(wrong, language) } : {}),
+    },
   }
 }
 
-export function invalid(path: string, message: string): Problem {
-  return new Problem('invalid_request', { errors: [{ path, message }] })
+export function invalid(path: string, word: FieldWord, values?: Values): Problem {
+  return new Problem('invalid_request', { errors: [{ path, word, values }] })
 }
 
 /** The only place that turns an outcome of another room into an error. */
@@ -50,13 +63,8 @@ export function problemOf(refused: Refused): Problem {
       : new Problem(outcome, { ...shown, window }, rateLimitHeaders(policy, refused))
   }
   if (refused.outcome === 'invalid_recipient') {
-    return new Problem(outcome, refused.because === 'no_country' ? { message: noCountry } : {})
+    return new Problem(outcome, {}, {}, refused.because)
   }
   // A stranger must not learn from an answer whether a code exists for this recipient.
   return new Problem(outcome, refused.outcome === 'code_gone' ? {} : members)
-}
-
-const noCountry = {
-  en: "This number has no country. Write it with + and the country's code, for example +8613800138000.",
-  zh: '号码缺少国家/地区代码，请写成 + 加国家/地区代码的形式，例如 +8613800138000。',
 }

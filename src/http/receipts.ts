@@ -4,11 +4,6 @@ import type { Receipt, ReceiptReader } from '../base/receipt.ts'
 import { invalid } from './problem.ts'
 import { defineRoute, type Route, type RouteRequest } from './route.ts'
 
-const notSigned = {
-  en: 'The signature is not from this provider.',
-  zh: '签名与该服务商不符。',
-}
-
 /**
  * The address to which providers send receipts. There is no API key: the vendor signs in its own way. It gets its
  * expected answer after the receipts are in the database.
@@ -30,8 +25,8 @@ export function receiptRoutes(deps: {
   function refused(provider: string, reason: 'forged' | 'malformed'): Problem {
     metrics.receipts.inc({ provider, result: reason })
     return reason === 'malformed'
-      ? invalid('', 'is not a receipt of this provider')
-      : new Problem('forbidden', { message: notSigned })
+      ? invalid('', 'noReceipt')
+      : new Problem('forbidden', {}, {}, 'notSigned')
   }
 
   async function take({ params, headers, rawBody, query, note, admit }: RouteRequest) {

@@ -1,5 +1,6 @@
 /** "Why did my code not come?": the look-up and the reset of a recipient, for support. */
 import { z } from 'zod'
+import { words } from '../base/words.ts'
 import { isNamedIn } from '../recipient/is-named-in.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import { type NormaliseRecipient, notAllowedBecause } from '../recipient/normalise-recipient.ts'
@@ -25,7 +26,7 @@ const resetBody = z
     what: z
       .array(z.enum(resettable))
       .min(1)
-      .refine((list) => new Set(list).size === list.length, 'has the same value twice')
+      .refine((list) => new Set(list).size === list.length, words.en.fields.twice)
       .meta({ description: 'The parts to reset.' }),
     reason: plainText(500).min(1).meta({ description: 'The reason; it is stored in the record.' }),
   })
@@ -164,7 +165,7 @@ export function recipientRoutes(deps: {
         const { to, country } = recipientNamed(normaliseRecipient, channel, body.to)
         // The record outlives the recipient's rows (retention), so its text must not name the recipient.
         if (isNamedIn(reason, channel, [to, body.to])) {
-          throw invalid('reason', 'contains the recipient, which is stored as a hash only')
+          throw invalid('reason', 'namesRecipient')
         }
         await reset({ app, channel, to, country, ip, what, reason, keyId })
         return { status: 204 }

@@ -33,7 +33,7 @@ import { ClientGone, checked, givenJson, isGone, readBytes, readJson } from './b
 import type { BodyShare } from './body-room.ts'
 import { createBrowserScript } from './browser-script.ts'
 import { createCors, isPreflight } from './cors.ts'
-import { isLocalCaller, notLocal } from './local-caller.ts'
+import { isLocalCaller } from './local-caller.ts'
 import { createPluginRouter, type NamedRouter } from './plugin-router.ts'
 import { invalid } from './problem.ts'
 import { createReadingPage } from './reading-page.ts'
@@ -124,7 +124,7 @@ export function createRouter(deps: {
     const { facts } = call
     const key = isKeyed(route) ? await keyOf(route, request, response) : noKey
     if (route.access === 'local' && !isLocalCaller(request)) {
-      throw new Problem('forbidden', { message: notLocal })
+      throw new Problem('forbidden', {}, {}, 'notLocal')
     }
     if (key !== noKey) {
       Object.assign(facts, { app: key.app, keyId: key.id })
@@ -168,16 +168,11 @@ export function createRouter(deps: {
     if (!key) throw new Problem('unauthorized', {}, { 'www-authenticate': 'Bearer' })
     cors.admit(key, request, response)
     if (key.kind === 'publishable' && route.access !== 'page') {
-      throw new Problem('forbidden', { message: onlyCodes })
+      throw new Problem('forbidden', {}, {}, 'onlyCodes')
     }
     if (key.kind === 'operator') throw new Problem('forbidden')
     return key
   }
-}
-
-const onlyCodes = {
-  en: 'A publishable key may only send and check codes.',
-  zh: '公开密钥只能用于发送和校验验证码。',
 }
 
 const tokenOf = ({ headers }: Request): string | undefined =>
@@ -228,7 +223,7 @@ function callerOf({ id: keyId, app, kind, origins }: Key, request: Request): Cal
 function answerBadPath(respond: Respond): ErrorRequestHandler {
   return (error, request, response, next) => {
     if (!(error instanceof URIError)) return next(error)
-    void respond('unknown', request, response, async () => invalid('', 'the address is not valid'))
+    void respond('unknown', request, response, async () => invalid('', 'badAddress'))
   }
 }
 

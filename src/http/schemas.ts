@@ -7,6 +7,9 @@ import { channels } from '../base/channel.ts'
 import { limitableAddress } from '../base/limitable-address.ts'
 import { shortName } from '../base/names.ts'
 import { textProblem } from '../base/text-problem.ts'
+import { words } from '../base/words.ts'
+
+const { fields } = words.en
 
 /** Text that is safe in a database, a subject line and a log. */
 export const plainText = (maxLength: number) =>
@@ -19,9 +22,8 @@ export const plainText = (maxLength: number) =>
     })
 
 const largest = Number.MAX_SAFE_INTEGER
-const notExact = 'is not exact above 2^53; write it as text'
 /** JSON can carry larger integers, and JavaScript reads two of them as one. */
-export const exactNumber = z.number().min(-largest, notExact).max(largest, notExact)
+export const exactNumber = z.number().min(-largest, fields.notExact).max(largest, fields.notExact)
 
 export const channel = z
   .enum(channels)
@@ -61,7 +63,7 @@ export const ip = z
   .transform((text, context) => {
     const address = limitableAddress(text)
     if (address !== undefined) return address
-    context.addIssue({ code: 'custom', message: 'must be an IPv4 or IPv6 address' })
+    context.addIssue({ code: 'custom', message: fields.address })
     return z.NEVER
   })
   .meta({
@@ -73,12 +75,20 @@ export const lockedForMs = z.int().min(1).meta({
     'Milliseconds for which checks of this recipient are locked for this caller. A new code does not pass earlier. Absent without a lock.',
 })
 
+/** The check of an object with free names. */
+export function hasAtMost(maximum: number) {
+  return ({ value, issues }: z.core.ParsePayload<object>): void => {
+    if (Object.keys(value).length <= maximum) return
+    issues.push({ code: 'too_big', origin: 'record', maximum, input: value })
+  }
+}
+
 const maxParams = 32
 export const params = z
   .record(
-    z.string().regex(/^[a-zA-Z][a-zA-Z0-9_]{0,31}$/, 'must be a name of letters, digits and _'),
+    z.string().regex(/^[a-zA-Z][a-zA-Z0-9_]{0,31}$/, fields.variableName),
     z.union([plainText(1_000), exactNumber, z.boolean()]),
   )
-  .refine((value) => Object.keys(value).length <= maxParams, `at most ${maxParams} variables`)
+  .check(hasAtMost(maxParams))
   .default({})
   .meta({ description: "Values for the template's variables." })

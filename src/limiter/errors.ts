@@ -70,10 +70,13 @@ export class InvalidPermits extends RangeError {
   override name = 'InvalidPermits'
   /** The field of the call that has the number of permits, if the rule uses such a field. */
   readonly field: string | undefined
+  /** The highest number that the policy can give at once, if the call asked for more. */
+  readonly most: number | undefined
 
-  constructor(message: string, field?: string) {
+  constructor(message: string, field?: string, most?: number) {
     super(message)
     this.field = field
+    this.most = most
   }
 }
 

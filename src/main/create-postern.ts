@@ -98,7 +98,8 @@ export async function createPostern(options: PosternOptions = {}): Promise<Poste
 }
 
 export type { Receipt, ReceiptReader, ReceiptRequest } from '../base/receipt.ts'
-export type { CallOutcome, PosternCalls } from '../http/in-process.ts'
+export type { CallOutcome } from '../http/call-outcome.ts'
+export type { PosternCalls } from '../http/in-process.ts'
 export type { Plugin } from '../http/plugins.ts'
 export type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
 export type { ProviderDeps, ProviderKind } from '../providers/provider-kind.ts'

@@ -3,6 +3,7 @@
  * template and variables are checked together before anything is counted, so a message that must fail is refused here.
  */
 import type { Channel } from '../base/channel.ts'
+import type { FieldWord } from '../base/words.ts'
 import { maskRecipient } from '../recipient/mask-recipient.ts'
 import {
   type NormaliseRecipient,
@@ -88,35 +89,32 @@ export function createReadMessage(deps: {
     if (recipient.kind !== 'ok') return refusedRecipient(recipient)
     const { to, country } = recipient
     if (!isTestRecipient(to) && !isRouted({ app, country, channel, template })) {
-      return invalidRequest(
-        'channel',
-        `no route carries ${channel} for this recipient and template`,
-      )
+      return invalidRequest('channel', 'noRoute', { channel })
     }
     const isKnown = templates.has(template) && (isInProcess || !templates.isOfPlugin(template))
-    if (!isKnown) return invalidRequest('template', 'there is no such template')
+    if (!isKnown) return invalidRequest('template', 'noTemplate')
     const locale = templates.findLocale(template, channel, asked.locale)
-    if (!locale) return invalidRequest('template', `has no ${channel} variant`)
+    if (!locale) return invalidRequest('template', 'noVariant', { channel })
     const needed = templates.variables(template, channel, locale)
     const reserved = kind === 'captcha' ? ownVariables : []
     const names = Object.keys(params)
-    const wrong = (name: string, message: string) => invalidRequest(`params.${name}`, message)
-    for (const name of names) if (reserved.includes(name)) return wrong(name, 'is set by Postern')
+    const wrong = (name: string, word: FieldWord) => invalidRequest(`params.${name}`, word)
+    for (const name of names) if (reserved.includes(name)) return wrong(name, 'setByPostern')
     for (const name of needed) {
       const isThere = Object.hasOwn(params, name) || reserved.includes(name)
-      if (!isThere) return wrong(name, 'the template needs it')
+      if (!isThere) return wrong(name, 'needed')
     }
     for (const name of names) {
       // With an unused variable, the same message would look like other content to the duplicate rule.
       const isUsed = needed.has(name) || templates.uses(template, name)
-      if (!isUsed) return wrong(name, 'the template does not use it')
+      if (!isUsed) return wrong(name, 'unused')
     }
     for (const name of templates.pathVariables(template, channel, locale)) {
       const isOfDots = /^\.*$/.test(String(params[name]))
-      if (isOfDots) return wrong(name, 'must contain more than dots, as a part of a path')
+      if (isOfDots) return wrong(name, 'onlyDots')
     }
     if (kind === 'captcha' && !needed.has('code')) {
-      return invalidRequest('template', 'does not contain the code')
+      return invalidRequest('template', 'noCode')
     }
     // Variables of other editions are left out for the same reason.
     const shown = Object.entries(params).filter(([name]) => needed.has(name))

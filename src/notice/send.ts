@@ -52,7 +52,7 @@ export function createSendNotice(deps: {
     const { to, locale, country, params } = message
     const sendAt = asked.sendAt === undefined ? undefined : new Date(asked.sendAt)
     const aheadMs = (sendAt?.getTime() ?? 0) - nowMs()
-    if (aheadMs > furthestAheadMs) return invalidRequest('sendAt', 'is more than 7 days ahead')
+    if (aheadMs > furthestAheadMs) return invalidRequest('sendAt', 'tooFarAhead')
     const ahead = aheadMs > 0 ? { sendAt } : {}
     const draft = { app, kind: 'notice', channel, to, template, locale, ttlMs, ...ahead } as const
     const fields = quota.fieldsOf(draft, params, originOf(caller, asked.ip, country))
@@ -90,7 +90,7 @@ export function createSendNotice(deps: {
       isReached = await canReach(notice)
       if (!isReached) {
         quota.releaseUnsent(policy, fields, notice.id)
-        return { outcome: 'invalid_recipient' }
+        return { outcome: 'invalid_recipient', because: 'no_server' }
       }
       created = await createNotice(notice, params, answerBy - performance.now())
       return acceptedOf(created, created.createdAt.getTime() + decision.nextInMs)

@@ -5,7 +5,7 @@
 import type { Channel } from '../base/channel.ts'
 import type { NumberType } from '../base/number-types.ts'
 import { readEmailAddress } from './email-address.ts'
-import { createPhoneReader, isNationalNumber, mayBeOf } from './phone-number.ts'
+import { createPhoneReader, isNationalNumber, isNumberText, mayBeOf } from './phone-number.ts'
 import { plainText } from './plain-text.ts'
 
 export interface RecipientRules {
@@ -23,17 +23,30 @@ export interface RecipientRules {
 
 export type RecipientResult =
   | { kind: 'ok'; to: string; country: string }
-  /** No message can go there. `no_country`: the country of the number is unknown. `type`: a landline, for example. */
-  | { kind: 'invalid'; because?: 'no_country' | 'type' }
+  /** No message can go there. */
+  | { kind: 'invalid'; because: InvalidBecause }
   /** The operator's settings forbid this recipient. */
   | { kind: 'not_allowed'; to: string; country: string; because: NotAllowedBecause }
+
+/**
+ * `no_country`: the country of the number is unknown. `type`: a landline, for example. `is_address`, `is_number`: it belongs to
+ * the other channel.
+ */
+type InvalidBecause =
+  | 'no_country'
+  | 'type'
+  | 'no_number'
+  | 'no_address'
+  | 'is_address'
+  | 'is_number'
 
 /** The settings that can forbid a recipient. */
 export const notAllowedBecause = ['country', 'type', 'mail_domain', 'recipient'] as const
 export type NotAllowedBecause = (typeof notAllowedBecause)[number]
 
 export type RefusedRecipient =
-  | { outcome: 'invalid_recipient'; because?: 'no_country' | 'type' }
+  /** `no_server`: the domain of the address accepts no mail. */
+  | { outcome: 'invalid_recipient'; because: InvalidBecause | 'no_server' }
   | { outcome: 'destination_not_allowed'; reason: 'country' | 'type' | 'mail' | 'refused' }
 
 const reasonOf = {
@@ -47,7 +60,7 @@ export function refusedRecipient(
   result: Exclude<RecipientResult, { kind: 'ok' }>,
 ): RefusedRecipient {
   const { kind, because } = result
-  if (kind === 'invalid') return { outcome: 'invalid_recipient', ...(because ? { because } : {}) }
+  if (kind === 'invalid') return { outcome: 'invalid_recipient', because }
   return { outcome: 'destination_not_allowed', reason: reasonOf[because] }
 }
 
@@ -72,7 +85,12 @@ export function createRecipientNormaliser(
 
   function normaliseEmail(text: string): RecipientResult {
     const to = readEmailAddress(text)
-    if (to === undefined) return { kind: 'invalid' }
+    if (to === undefined) {
+      return {
+        kind: 'invalid',
+        because: isNumberText(plainText(text, 'tel')) ? 'is_number' : 'no_address',
+      }
+    }
     if (isTestRecipient(to)) return { kind: 'ok', to, country: '' }
     if (isRefused(mailboxOf('email', to))) {
       return { kind: 'not_allowed', to, country: '', because: 'recipient' }
@@ -82,18 +100,20 @@ export function createRecipientNormaliser(
       : { kind: 'ok', to, country: '' }
   }
 
-  const isNational = (text: string) => !rules.defaultCountry && isNationalNumber(text)
+  function whyNoNumber(text: string): InvalidBecause {
+    if (readEmailAddress(text) !== undefined) return 'is_address'
+    return !rules.defaultCountry && isNationalNumber(text) ? 'no_country' : 'no_number'
+  }
 
   function normaliseNumber(written: string): RecipientResult {
     const text = plainText(written, 'tel')
     const number = readPhoneNumber(text)
-    if (!number)
-      return isNational(text) ? { kind: 'invalid', because: 'no_country' } : { kind: 'invalid' }
+    if (!number) return { kind: 'invalid', because: whyNoNumber(text) }
     const { to, country, type } = number
     if (isTestRecipient(to)) return { kind: 'ok', to, country }
     if (isRefused(to)) return { kind: 'not_allowed', to, country, because: 'recipient' }
     // Not a refusal by the operator's settings: such a number can't get messages.
-    if (type === undefined) return { kind: 'invalid' }
+    if (type === undefined) return { kind: 'invalid', because: 'no_number' }
     if (!rules.types && !types.has(type)) return { kind: 'invalid', because: 'type' }
     if (!isAllowedIn(country, to)) {
       return { kind: 'not_allowed', to, country, because: 'country' }

@@ -38,6 +38,9 @@ const slash = String.raw`\/(?=(?:[^0-9]*[0-9]){4})`
 /** Digits with the usual separators, and perhaps a country code before them. */
 const numberPattern = new RegExp(`^(\\+|00)?\\(?[0-9](?:[0-9 ().-]|${slash}){4,24}$`)
 
+/** True for a text in the form of a number, which need not be in use. */
+export const isNumberText = (text: string) => numberPattern.test(text)
+
 /** True for a number without a country code. */
 export function isNationalNumber(text: string): boolean {
   const parts = numberPattern.exec(text)

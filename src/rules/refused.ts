@@ -1,5 +1,6 @@
 /** The reason why a request failed, as a value: the error code, and the members of its answer. */
-import type { FieldError } from '../base/problems.ts'
+import type { FieldError } from '../base/field-errors.ts'
+import type { FieldWord, Values } from '../base/words.ts'
 import type { Refusal } from '../limiter/index.ts'
 import type { RefusedRecipient } from '../recipient/normalise-recipient.ts'
 
@@ -28,8 +29,8 @@ export type Refused =
   /** `lockedForMs`: this guess reached the limit, and no guess is compared for this time. */
   | { outcome: 'code_mismatch'; triesLeft: number; lockedForMs?: number }
 
-export function invalidRequest(path: string, message: string): InvalidRequest {
-  return { outcome: 'invalid_request', errors: [{ path, message }] }
+export function invalidRequest(path: string, word: FieldWord, values?: Values): InvalidRequest {
+  return { outcome: 'invalid_request', errors: [{ path, word, ...(values ? { values } : {}) }] }
 }
 
 export function limitedBy(policy: string, refusal: Refusal): Limited {

@@ -252,7 +252,7 @@ test('enter: pages need an answer, servers need none; a malformed one is wrong i
   expect(await room.enter(page, undefined)).toMatchObject({ isHuman: false })
   expect(await room.enter({ ...page, isPage: false }, undefined)).toMatchObject({ isHuman: true })
   expect(await room.enter(page, await room.answer())).toMatchObject({ isHuman: true })
-  const errors = [{ path: 'challenge', message: 'is not an answer to a challenge' }]
+  const errors = [{ path: 'challenge', word: 'noAnswer' }]
   expect(await room.enter(page, '{}')).toEqual({ outcome: 'invalid_request', errors })
   const challenge = { kind: 'altcha', challenge: expect.anything() }
   const other = { ...page, keyId: 'other' }

@@ -222,7 +222,7 @@ test('a recipient that can’t be reached: refused after the limits, nothing is 
   const { sendCaptcha, sendNotice, made, used, reaches } = await openRoom()
   reaches(false)
   const asked = request()
-  const refused = { outcome: 'invalid_recipient' }
+  const refused = { outcome: 'invalid_recipient', because: 'no_server' }
   expect(await sendCaptcha(asked)).toEqual(refused)
   expect(await sendNotice(asked)).toEqual(refused)
   expect(made).toEqual([])
@@ -501,10 +501,13 @@ test('a mail domain that does not exist: rules on the recipient give back, rules
   const asked = request()
   for (const send of [sendCaptcha, sendNotice]) {
     const outcome = await send({ ...asked, id: newId() })
-    expect(outcome).toEqual({ outcome: 'invalid_recipient' })
+    expect(outcome).toEqual({ outcome: 'invalid_recipient', because: 'no_server' })
   }
   await eventually(async () => expect(await used(asked)).toEqual([0, 1, 0]))
   expect({ forgotten, returned }).toEqual({ forgotten: [], returned: [] })
-  expect(await sendCaptcha(request())).toEqual({ outcome: 'invalid_recipient' })
+  expect(await sendCaptcha(request())).toEqual({
+    outcome: 'invalid_recipient',
+    because: 'no_server',
+  })
   expect(await sendCaptcha(request())).toMatchObject({ outcome: 'limited', rule: 'ip' })
 })

@@ -188,7 +188,7 @@ describe('Supabase', () => {
   })
 
   test.each([
-    ['the number is invalid', { phone: '123' }, 422, 'not a number'],
+    ['the number is invalid', { phone: '123' }, 422, 'not a mobile number'],
     ['there is no number', { phone: '' }, 400, 'to'],
     ['the country gets no messages', { phone: '447400123456' }, 403, 'destination'],
     ['the number is refused', { phone: '8613900139000' }, 403, 'destination'],

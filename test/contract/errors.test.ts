@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { problems } from '../../src/base/problems.ts'
+import { words } from '../../src/base/words.ts'
 import { startPostern } from '../tools/postern.ts'
 
 const docs = readFileSync(new URL('../../docs/http.md', import.meta.url), 'utf8')
@@ -25,22 +26,25 @@ test('every error that docs/http.md shows is one the catalogue would give', () =
   expect(shown.length).toBeGreaterThanOrEqual(5)
   for (const { type, title, status, code, detail } of shown) {
     const known = problems[code as keyof typeof problems]
+    const text = words.en.problems[code as keyof typeof problems]
     expect({ type, title, status }).toEqual({
       type: registered[code] ?? `urn:postern:problem:${code}`,
-      title: known.title,
+      title: text.title,
       status: known.status,
     })
     // A wrong code has the tries that are left.
-    const isOfCatalogue = detail.replace(/\d+ (seconds|minutes)/, '{time}') === known.en
+    const isOfCatalogue = detail.replace(/\d+ (seconds|minutes)/, '{time}') === text.detail
     expect(isOfCatalogue || code === 'code_mismatch', detail).toBe(true)
   }
 })
 
 test('every error has a detail in both languages, and none a full stop too few', () => {
-  for (const { en, zh } of Object.values(problems)) {
-    expect(en).toMatch(/\.$/)
-    expect(zh).toMatch(/[\u4e00-\u9fff].*。$/)
-  }
+  const detailsIn = ({ problems, details }: typeof words.en) => [
+    ...Object.values(problems).map(({ detail }) => detail),
+    ...Object.values(details),
+  ]
+  for (const text of detailsIn(words.en)) expect(text).toMatch(/\.$/)
+  for (const text of detailsIn(words.zh)) expect(text).toMatch(/[\u4e00-\u9fff].*。$/)
 })
 
 test('a running API refuses in the order and with the members that docs/http.md tells', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { preferredLanguage } from '../../src/base/preferred-language.ts'
-import { Problem, problems } from '../../src/base/problems.ts'
+import { Problem } from '../../src/base/problems.ts'
+import { words } from '../../src/base/words.ts'
 import { problemAnswer, problemOf } from '../../src/http/problem.ts'
 import { limitedBy } from '../../src/rules/refused.ts'
 
@@ -25,7 +26,7 @@ describe('problemAnswer', () => {
       headers: { 'content-type': 'application/problem+json' },
       body: {
         type: 'urn:postern:problem:code_mismatch',
-        title: problems.code_mismatch.title,
+        title: words.en.problems.code_mismatch.title,
         status: 422,
         detail: 'The code is wrong. You have 2 tries left.',
         code: 'code_mismatch',
@@ -36,13 +37,28 @@ describe('problemAnswer', () => {
 
   test('is in the requested language; a rule’s message is never translated', () => {
     const inChinese = problemAnswer(new Problem('code_gone'), 'zh-CN')
-    expect(inChinese.body).toMatchObject({ detail: problems.code_gone.zh })
+    expect(inChinese.body).toMatchObject(words.zh.problems.code_gone)
     const ofRule = new Problem('limited', { message: 'Bitte warten.', retryAfterMs: 5_000 })
     for (const language of ['en', 'zh']) {
       const { body } = problemAnswer(ofRule, language)
       expect(body).toMatchObject({ detail: 'Bitte warten.', retryAfterMs: 5_000 })
       expect(body).not.toHaveProperty('message')
     }
+  })
+
+  test('wrong fields: words of the table in the requested language; words of a call in process stay', () => {
+    const errors = [
+      { path: 'a', word: 'oneOf', values: { options: ['1', '2'] } },
+      { path: 'b', message: 'is odd' },
+    ]
+    const answer = problemAnswer(new Problem('invalid_request', { errors }), 'zh')
+    expect(answer.body).toMatchObject({
+      title: '请求无效',
+      errors: [
+        { path: 'a', message: '应为 1或2' },
+        { path: 'b', message: 'is odd' },
+      ],
+    })
   })
 
   test.each([
@@ -123,7 +139,11 @@ describe('problemOf', () => {
       'RateLimit-Policy': '"captcha/recipient 60s";q=1;w=60',
     })
     expect(body).toEqual({
-      ...{ type: `${registered}#quota-exceeded`, title: problems.limited.title, status: 429 },
+      ...{
+        type: `${registered}#quota-exceeded`,
+        title: words.en.problems.limited.title,
+        status: 429,
+      },
       'violated-policies': ['captcha/recipient 60s'],
       ...{ detail: 'Too many requests. Try again in 2 seconds.', code: 'limited' },
       ...{ policy: 'captcha', rule: 'recipient', window: '60s', retryAfterMs: 1_001 },

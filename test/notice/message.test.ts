@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { FieldWord, Values } from '../../src/base/words.ts'
 import { createReadMessage, type SendAsked } from '../../src/notice/message.ts'
 import { createRecipientNormaliser } from '../../src/recipient/normalise-recipient.ts'
 
@@ -38,9 +39,9 @@ const read = (kind: 'captcha' | 'notice', over: Partial<SendAsked> = {}, by: obj
     { app: 'shop', ...by },
   )
 }
-const refusal = (path: string, message: string) => ({
+const refusal = (path: string, word: FieldWord, values?: Values) => ({
   outcome: 'invalid_request',
-  errors: [{ path, message }],
+  errors: [{ path, word, ...(values ? { values } : {}) }],
 })
 
 test('a message: one spelling of the recipient, an edition, and the variables that this edition shows', () => {
@@ -59,15 +60,12 @@ test('a message: one spelling of the recipient, an edition, and the variables th
 })
 
 test.each([
-  [{ to: 'nobody' }, { outcome: 'invalid_recipient' }],
+  [{ to: 'nobody' }, { outcome: 'invalid_recipient', because: 'no_number' }],
   [{ to: '+4915112345678' }, { outcome: 'destination_not_allowed', reason: 'country' }],
-  [{ template: 'other' }, refusal('template', 'there is no such template')],
-  [{ locale: 'fr' }, refusal('template', 'has no sms variant')],
-  [{ params: { name: 'Ada' } }, refusal('params.order', 'the template needs it')],
-  [
-    { params: { name: 'Ada', order: 7, other: 1 } },
-    refusal('params.other', 'the template does not use it'),
-  ],
+  [{ template: 'other' }, refusal('template', 'noTemplate')],
+  [{ locale: 'fr' }, refusal('template', 'noVariant', { channel: 'sms' })],
+  [{ params: { name: 'Ada' } }, refusal('params.order', 'needed')],
+  [{ params: { name: 'Ada', order: 7, other: 1 } }, refusal('params.other', 'unused')],
 ])('a notice with %o is refused', (over, outcome) => {
   expect(read('notice', over)).toEqual(outcome)
 })
@@ -76,16 +74,16 @@ test('no route of this app: refused by the channel; Postern sets the variables o
   expect(read('notice', {}, { app: 'bank' })).toMatchObject({ errors: [{ path: 'channel' }] })
   for (const name of ['code', 'minutes', 'validity']) {
     const outcome = read('captcha', { params: { name: 'Ada', [name]: '1' } })
-    expect(outcome).toEqual(refusal(`params.${name}`, 'is set by Postern'))
+    expect(outcome).toEqual(refusal(`params.${name}`, 'setByPostern'))
   }
   const params = { name: 'Ada', order: 7 }
-  const mute = refusal('template', 'does not contain the code')
+  const mute = refusal('template', 'noCode')
   expect(read('captcha', { template: 'order', params })).toEqual(mute)
 })
 
 test("a plugin's template: for callers in process; for a key there is no such template", () => {
   const over = { template: 'shout', params: { text: 'Ha' } }
-  expect(read('notice', over)).toEqual(refusal('template', 'there is no such template'))
+  expect(read('notice', over)).toEqual(refusal('template', 'noTemplate'))
   expect(read('notice', over, { isInProcess: true })).toMatchObject({ params: { text: 'Ha' } })
 })
 
@@ -93,7 +91,7 @@ test.each(['', '.', '..', '...'])(
   '%j as part of the path of List-Unsubscribe is refused',
   (token) => {
     const news = (params: SendAsked['params']) => read('notice', { template: 'news', params })
-    const wrong = refusal('params.token', 'must contain more than dots, as a part of a path')
+    const wrong = refusal('params.token', 'onlyDots')
     expect(news({ token, list: 'a' })).toEqual(wrong)
     const params = { token: '..a', list: token }
     expect(news(params)).toMatchObject({ params })

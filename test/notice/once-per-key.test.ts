@@ -64,7 +64,7 @@ test('an accepted outcome is the repeat’s outcome; before that it is in progre
 })
 
 test.each([
-  ['refused', { outcome: 'invalid_recipient' }],
+  ['refused', { outcome: 'invalid_recipient', because: 'no_number' }],
   ['failed', undefined],
 ] as const)('a request that was %s frees its key', async (what, outcome) => {
   const first = await attempt(what)

@@ -122,7 +122,7 @@ test.each([
   ['sms', numbers.mobile, { outcome: 'destination_not_allowed', reason: 'country' }],
   ['sms', numbers.fixed_line, { outcome: 'destination_not_allowed', reason: 'type' }],
   ['sms', '13800138000', { outcome: 'invalid_recipient', because: 'no_country' }],
-  ['email', 'nobody', { outcome: 'invalid_recipient' }],
+  ['email', 'nobody', { outcome: 'invalid_recipient', because: 'no_address' }],
 ] as const)('%s to %s as an outcome: %o', (channel, to, outcome) => {
   const rules = {
     countries: ['GB'],
@@ -138,9 +138,12 @@ test('a number without a country: reported as such if no default country is set'
     createRecipientNormaliser(rules)('sms', to)
   expect(result({}, '138 0013 8000')).toEqual({ kind: 'invalid', because: 'no_country' })
   for (const noNumber of ['+86 12', '+1.....', 'call me']) {
-    expect(result({}, noNumber)).toEqual({ kind: 'invalid' })
+    expect(result({}, noNumber)).toEqual({ kind: 'invalid', because: 'no_number' })
   }
-  expect(result({ defaultCountry: 'CN' }, '1.....')).toEqual({ kind: 'invalid' })
+  expect(result({ defaultCountry: 'CN' }, '1.....')).toEqual({
+    kind: 'invalid',
+    because: 'no_number',
+  })
   expect(result({ defaultCountry: 'CN' }, '138 0013 8000').kind).toBe('ok')
 })
 

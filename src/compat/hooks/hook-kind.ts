@@ -1,5 +1,7 @@
 /** An identity product that makes its own codes, and calls a hook that sends them. */
+
 import type { ReceiptHead, ReceiptRequest } from '../../base/receipt.ts'
+import type { FieldWord } from '../../base/words.ts'
 
 export interface HookKind {
   /** The mistake in a secret of the policy file; undefined for a usable one. */
@@ -28,7 +30,7 @@ export interface HookMessage {
   /** Empty for a message without a code, such as a warning after a new password. */
   codes: readonly CodeToSend[]
   /** The reason why no code can be sent: the message has no clear recipient. */
-  refusal?: string | undefined
+  refusal?: FieldWord | undefined
 }
 
 export interface CodeToSend {

@@ -13,6 +13,7 @@ import { parseJson } from '../../base/json.ts'
 import { limitableAddress } from '../../base/limitable-address.ts'
 import { appName, shortName } from '../../base/names.ts'
 import { Problem } from '../../base/problems.ts'
+import type { FieldWord, Values } from '../../base/words.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
 import { defineFacade } from '../facade.ts'
 import type { CodeToSend, HookKind, HookMessage, HookRequest } from './hook-kind.ts'
@@ -86,7 +87,7 @@ function createHook(postern: PosternCalls, name: string, { kind, secret, app, sc
   return async (request: Request, response: Response): Promise<void> => {
     const genuine = await receive(request)
     const message = reader.read(parseJson(genuine.rawBody.toString()), genuine)
-    const refusal = message ? await refusalOf(message) : invalid(`is not a message of ${kind}`)
+    const refusal = message ? await refusalOf(message) : invalid('noMessage', { kind })
     if (refusal && !(reader.refusesIn200 && refusal.code !== 'unavailable')) throw refusal
     response.set('cache-control', 'no-store').json(refusal ? refusalIn200(refusal) : {})
   }
@@ -104,7 +105,7 @@ function createHook(postern: PosternCalls, name: string, { kind, secret, app, sc
   /** Sends the codes of a message. Undefined if all were accepted. */
   async function refusalOf({ id, codes, refusal }: HookMessage): Promise<Problem | undefined> {
     if (refusal) return invalid(refusal)
-    if (codes.length === 0) return invalid('contains no code')
+    if (codes.length === 0) return invalid('noCodeInMessage')
     for (const [index, code] of codes.entries()) {
       const idempotencyKey = id === undefined ? undefined : keyOf(`${name} ${index} ${id}`)
       const sent = await postern.sendCaptcha({ app, scene, idempotencyKey, ...askedBy(code) })
@@ -131,13 +132,7 @@ function askedBy({ channel, to, code, locale, ip }: CodeToSend) {
   }
 }
 
-const notGenuine = () =>
-  new Problem('unauthorized', {
-    message: {
-      en: 'The signature or the secret of this hook is wrong, or its time is too far from now.',
-      zh: '该钩子的签名或密钥有误，或时间偏差过大。',
-    },
-  })
+const notGenuine = () => new Problem('unauthorized', {}, {}, 'notGenuine')
 
-const invalid = (message: string) =>
-  new Problem('invalid_request', { errors: [{ path: '', message }] })
+const invalid = (word: FieldWord, values?: Values) =>
+  new Problem('invalid_request', { errors: [{ path: '', word, values }] })

@@ -1,4 +1,5 @@
 /** The answers for a code that was not sent. */
+import { shownFieldErrors } from '../../base/field-errors.ts'
 import { detailOf } from '../../base/problem-detail.ts'
 import { Problem, problems } from '../../base/problems.ts'
 import { Overloaded } from '../../base/unavailable.ts'
@@ -22,7 +23,9 @@ export function problemOf(refused: NotSent): Problem {
       return new Problem(outcome, { ...violated, ...more, ...shown })
     }
     case 'invalid_recipient':
-      return new Problem('invalid_recipient')
+      return new Problem('invalid_recipient', {}, {}, refused.because)
+    case 'invalid_request':
+      return new Problem(refused.outcome, { errors: refused.errors })
     default:
       return new Problem(outcome as typeof refused.outcome, members)
   }
@@ -31,12 +34,8 @@ export function problemOf(refused: NotSent): Problem {
 /** For products that treat any status but 200 as a fault of the hook. They show the message to the person. */
 export function refusalIn200(problem: Problem): object {
   const { status } = problems[problem.code]
-  const { errors = [] } = problem.members as Shown
+  const { errors = [] } = problem.members as { errors?: Parameters<typeof shownFieldErrors>[0] }
   const text = detailOf(problem, 'en')
-  const details = errors.map(({ path, message }) => `${path} ${message}.`.trim())
+  const details = shownFieldErrors(errors).map(({ path, message }) => `${path} ${message}.`.trim())
   return { error: { http_code: status, message: [text, ...details].join(' ') } }
-}
-
-interface Shown {
-  errors?: readonly { path: string; message: string }[]
 }

@@ -6,7 +6,9 @@
  * A code for a new number or address never goes to the old one: its owner would confirm what is not theirs. `sms.phone`
  * came in September 2025 (https://github.com/supabase/auth/pull/2160). Older versions do not name the number.
  */
+
 import { z } from 'zod'
+import type { FieldWord } from '../../base/words.ts'
 import {
   isSignedWebhook,
   isUsableSecret,
@@ -59,16 +61,14 @@ function secretsIn(secret: string): string[] {
   return secret.split(/\||, /).map((one) => one.trim().replace(/^v1,/, ''))
 }
 
-function unnamedIn({ user, sms, email_data: mail }: Body): string | undefined {
+function unnamedIn({ user, sms, email_data: mail }: Body): FieldWord | undefined {
   const isOtherPhone = user?.new_phone && user.new_phone !== user.phone
   if (sms && !sms.phone && isOtherPhone) {
-    return 'does not name the number of the code (sms.phone); update Supabase Auth'
+    return 'numberUnnamed'
   }
   const isChange = mail?.email_action_type === 'email_change'
   const hasCode = mail?.token || mail?.token_new
-  return !sms && isChange && hasCode && !user?.new_email
-    ? 'does not name the new address (user.new_email)'
-    : undefined
+  return !sms && isChange && hasCode && !user?.new_email ? 'addressUnnamed' : undefined
 }
 
 function codesIn({ user, sms, email_data: mail }: Body): CodeToSend[] {

@@ -84,6 +84,8 @@ export function policyOf(
   if (permits <= policy.maxPermits) return policy
   throw new InvalidPermits(
     `policy ${name} never has more than ${policy.maxPermits} permits at once`,
+    undefined,
+    policy.maxPermits,
   )
 }
 
@@ -172,6 +174,7 @@ export function permitsOf(policy: string, part: Part, fields: Fields, permits: n
   throw new InvalidPermits(
     `rule ${rule.name} never has more than ${limit} permits at once`,
     rule.permits,
+    limit,
   )
 }
 
