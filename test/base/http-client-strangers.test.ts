@@ -48,6 +48,19 @@ describe('an HTTP call to a far end that misbehaves', () => {
     },
   )
 
+  it('more than its length announces → the announced bytes, and nothing of the rest answers the next call', async () => {
+    const server = await startMisbehavingServer(http, 'sends more than it announces')
+    const client = createHttpClient(20_000)
+    releaseLater(client.close)
+    const call = { method: 'GET', url: `http://127.0.0.1:${server.port}/`, headers: {} } as const
+    for (const nth of [1, 2, 3]) {
+      expect(await client.call(call, never)).toMatchObject({ kind: 'answered', body: '{"' })
+      // The rest ends the connection.
+      await eventually(() => server.connections.open === 0)
+      expect(server.connections.total).toBe(nth)
+    }
+  })
+
   it('a good answer, one byte at a time → answered', async () => {
     const { outcome } = await callTo(http, 'slow')
     expect(outcome).toMatchObject({ kind: 'answered', status: 200, body: '{"id":"m-1"}' })

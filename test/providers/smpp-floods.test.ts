@@ -77,6 +77,7 @@ describe('an SMSC that misbehaves', () => {
     ['crumbs', 'SMPP too many requests'],
     ['half closes', 'SMPP connection lost'],
     ['lies about the length', 'SMPP answer not understood'],
+    ['sends more than it announces', 'SMPP answer not understood'],
     ['never reads', 'SMPP no answer in time'],
   ])('%s → unknown: %s', async (misbehaviour, detail) => {
     const { provider } = await start(smppWords(), misbehaviour)

@@ -50,6 +50,7 @@ describe('a mail server that misbehaves', () => {
   const blank = Buffer.from('\r\n')
   it.each<[string, Misbehaviour, Protocol]>([
     ['a reply without end', 'endless', protocol],
+    ['three replies to one command', 'sends more than it announces', protocol],
     ['blank lines without end in place of a reply', 'crumbs', protocol],
     ['positive replies without end, before any command', 'floods', protocol],
     ['blank lines without end, before any command', 'floods', { ...protocol, floods: [blank] }],

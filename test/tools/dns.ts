@@ -13,7 +13,13 @@ export interface DnsRecords {
   readonly delayMs?: number
 }
 
-export type DnsAnswer = DnsRecords | 'nxdomain' | 'servfail' | 'refused' | 'silence'
+export type DnsAnswer = DnsRecords | 'nxdomain' | 'servfail' | 'refused' | 'silence' | DnsForgery
+
+/** Datagrams in place of an answer, of which none is a good answer to the question. */
+export interface DnsForgery {
+  /** Gets a reply without such a name, and the query. */
+  forge(nxdomain: Buffer, query: Buffer): readonly Buffer[]
+}
 
 export interface TestDns {
   /** As `setServers` takes it. */
@@ -29,7 +35,10 @@ type TypeName = keyof typeof types
 const refusalCodes = { servfail: 2, nxdomain: 3, refused: 5 } as const
 
 /** A real name server on loopback, over UDP. */
-export async function startDns(names: Record<string, DnsAnswer> = {}): Promise<TestDns> {
+export async function startDns(
+  names: Record<string, DnsAnswer> = {},
+  wantedPort = 0,
+): Promise<TestDns> {
   const known = new Map(Object.entries(names))
   const queries: string[] = []
   const timers = new Set<NodeJS.Timeout>()
@@ -40,6 +49,13 @@ export async function startDns(names: Record<string, DnsAnswer> = {}): Promise<T
     queries.push(`${typeName ?? type} ${name}`)
     const found = known.get(name) ?? 'nxdomain'
     if (found === 'silence') return
+    if (typeof found === 'object' && 'forge' in found) {
+      const nxdomain = replyTo(query, end, refusalCodes.nxdomain, [])
+      for (const datagram of found.forge(nxdomain, query)) {
+        socket.send(datagram, from.port, from.address, () => {})
+      }
+      return
+    }
     const reply =
       typeof found === 'string'
         ? replyTo(query, end, refusalCodes[found], [])
@@ -53,7 +69,7 @@ export async function startDns(names: Record<string, DnsAnswer> = {}): Promise<T
     )
     timers.add(timer)
   })
-  socket.bind(0, '127.0.0.1')
+  socket.bind(wantedPort, '127.0.0.1')
   await once(socket, 'listening')
   releaseLater(() => {
     for (const timer of timers) clearTimeout(timer)

@@ -18,8 +18,10 @@ export interface Protocol {
   readonly crumbs: readonly [Buffer, Buffer]
   /** Messages without a request, or before the answer. */
   readonly floods: readonly Buffer[]
-  /** Announces another length than it has. */
+  /** Announces more than it has. */
   readonly lie: Buffer
+  /** Announces less than it has. */
+  readonly excess: Buffer
 }
 
 export const misbehaviours = [
@@ -37,6 +39,7 @@ export const misbehaviours = [
   /** Ends its side after the request. */
   'half closes',
   'lies about the length',
+  'sends more than it announces',
 ] as const
 
 export type Misbehaviour = (typeof misbehaviours)[number]
@@ -95,6 +98,8 @@ export async function startMisbehavingServer(
         return void socket.end()
       case 'lies about the length':
         return void socket.write(protocol.lie)
+      case 'sends more than it announces':
+        return void socket.write(protocol.excess)
       case 'endless':
       case 'crumbs': {
         const [begin, more] = protocol[misbehaviour]
@@ -151,6 +156,7 @@ export const http: Protocol = {
   crumbs: [bytes('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'), bytes('1\r\nx\r\n')],
   floods: [bytes('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n')],
   lie: bytes('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"id":"m-1"}'),
+  excess: bytes('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{"id":"m-1"}'),
 }
 
 /** HTTP/1.1 whose answers never begin: interim answers, or a header without an end. */
@@ -194,6 +200,7 @@ export const smpp = (floods: readonly Buffer[] = [smppReceipt]): Protocol => ({
   crumbs: [bytes(''), smppPdu(0x80000004, 77)],
   floods,
   lie: smppPdu(0x80000004, 1, bytes(''), 0x7fffffff),
+  excess: smppPdu(0x80000009, 1, bytes('x\0'), 12),
 })
 
 export const smppFloods = {
@@ -211,4 +218,38 @@ export const smtp: Protocol = {
   crumbs: [bytes(''), bytes('\r\n')],
   floods: [bytes('250 OK\r\n')],
   lie: bytes('250-OK\r\n'),
+  excess: bytes('250 OK\r\n250-OK\r\n250 OK\r\n'),
 }
+
+/** A message of DNS over TCP, with its length before it. */
+const dnsFrame = (message: Buffer, length = message.length) =>
+  Buffer.concat([Buffer.from([length >> 8, length & 255]), message])
+
+/** No such name, for a question that was not asked. */
+const dnsStray = dnsFrame(
+  bytes('\x01\x02\x81\x83\0\x01\0\0\0\0\0\0\x05other\x04test\0\0\x0f\0\x01'),
+)
+
+/** A name server over TCP, by which clients ask again after a truncated answer. It knows no name. */
+export const dnsOverTcp: Protocol = {
+  answer(request) {
+    if (request.length < 2 || request.length < 2 + request.readUInt16BE(0)) return undefined
+    const reply = Buffer.from(request.subarray(2, 2 + request.readUInt16BE(0)))
+    reply.writeUInt16BE(0x8183, 2)
+    return dnsFrame(reply)
+  },
+  endless: [bytes(''), dnsStray],
+  crumbs: [bytes(''), dnsFrame(bytes(''))],
+  floods: [dnsStray],
+  lie: dnsFrame(bytes('\x01\x02'), 65_535),
+  excess: dnsFrame(Buffer.concat([dnsStray, dnsStray]), 3),
+}
+
+/** Ways to break HTTP that a client can notice at once, and the protocol of each. */
+export const brokenHttp: readonly (readonly [name: string, Misbehaviour, Protocol])[] = [
+  ['a body without end', 'endless', http],
+  ['a body in parts of one byte without end', 'crumbs', http],
+  ['interim answers without end', 'endless', httpInterim],
+  ['a header without end', 'endless', httpHeader],
+  ['an end before the answer', 'half closes', http],
+]
