@@ -1,11 +1,11 @@
 /** docker-compose.yml, the Dockerfile and the manifests, compared with facts, without a container engine. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DCLinter } from 'dclint'
-import { expect, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { parseDurationMs } from '../../src/base/durations.ts'
 import { stopWithinMs } from '../../src/base/stop-on-signals.ts'
@@ -191,6 +191,23 @@ test.skipIf(!canAnalyze).each(units)(
     const { status, stdout, stderr } = rate()
     expect(status, stderr).toBe(0)
     expect(stdout).toContain('Overall exposure level')
+  },
+)
+
+test.skipIf(!canAnalyze).each(units)(
+  '%s: systemd understands every line of an instance (skipped without systemd-analyze)',
+  (unit) => {
+    // As written, but with the folder of an installation that exists here.
+    const folder = mkdtempSync(join(inject('runFolder'), 'units-'))
+    mkdirSync(join(folder, 'node_modules/.bin'), { recursive: true })
+    symlinkSync(pathOf('bin/postern'), join(folder, 'node_modules/.bin/postern'))
+    const text = read(`deploy/systemd/${unit}`).replaceAll('/opt/postern', folder)
+    const file = join(folder, unit.replace('@', '@1'))
+    writeFileSync(file, text)
+    const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], {
+      encoding: 'utf8',
+    })
+    expect({ status, output: stdout + stderr }).toEqual({ status: 0, output: '' })
   },
 )
 

@@ -251,8 +251,18 @@ describe('its program', () => {
       const created = await postern(['keys', 'create', '--name', 'web'], settings)
       const token = /^key: +(\S+)$/m.exec(created.stdout)?.[1] ?? ''
 
-      const start = (name: 'api' | 'worker') =>
-        startProcess(name, { command: [program, name], cwd: project, env: settings })
+      // As systemd starts them.
+      const start = async (name: 'api' | 'worker') => {
+        const unit = await readFile(
+          join(project, `node_modules/postern/deploy/systemd/postern-${name}@.service`),
+          'utf8',
+        )
+        const setting = (key: string) =>
+          new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1]?.replace('/opt/postern', project) ?? ''
+        const [program = '', ...args] = setting('ExecStart').split(' ')
+        const cwd = setting('WorkingDirectory')
+        return startProcess(name, { command: [program, ...args], cwd, env: settings })
+      }
       const [api, worker] = await Promise.all([start('api'), start('worker')])
       for (const { pid } of [api, worker])
         expect(await readlink(`/proc/${pid}/exe`)).toBe(join(project, 'node_modules/node/bin/node'))

@@ -1,6 +1,8 @@
 /** Each page for users exists in English and in Chinese, at the same place below docs/ and docs/zh/. */
 import { expect, test } from 'vitest'
 import { chinese, english, isEnglishOnly } from '../../site/navigation.ts'
+import { en } from '../../src/console/words/en.ts'
+import { zh } from '../../src/console/words/zh.ts'
 import { docsPages, fencesOf } from '../tools/markdown.ts'
 import { readSource } from '../tools/source-files.ts'
 
@@ -63,3 +65,32 @@ test.each(docsPages.filter((page) => page.startsWith('docs/zh/') && !isShorter(p
     expect(rowsOf(page)).toEqual(rowsOf(page.replace('/zh/', '/')))
   },
 )
+
+const consoleWords = { 'docs/support.md': en, 'docs/zh/support.md': zh } as const
+
+test.each(Object.entries(consoleWords))(
+  '%s names pages, parts and figures of the console by its own labels',
+  (page, words) => {
+    const { nav, story, today, search } = words
+    const labels = [
+      ...Object.values(nav),
+      ...[story.now, story.timeline, story.reset, story.reveal, search.more],
+      ...[today.sent, today.delivered, today.passed, today.refused, today.byProvider],
+      ...[words.signOut, words.keys.everywhere],
+    ]
+    const text = readSource(page)
+    expect(labels.filter((label) => !text.includes(label))).toEqual([])
+  },
+)
+
+test('Chinese pages and the console have one word for a limit', () => {
+  const texts = [
+    ...docsPages.filter((page) => page.startsWith('docs/zh/')),
+    'src/console/words/zh.ts',
+  ]
+  const others = texts.flatMap(
+    (file) =>
+      readSource(file).match(/.{0,9}(?:重置限制|频率限制|没有限制|的限制(?!在)).{0,9}/g) ?? [],
+  )
+  expect(others).toEqual([])
+})

@@ -119,14 +119,18 @@ test('with forced colours, icons without words are seen', async () => {
 
 /** The addresses of the search results, best first. */
 async function search(page: Page, words: string): Promise<string[]> {
-  await page.keyboard.press('Control+k')
-  await page.locator('.VPLocalSearchBox input').fill(words)
+  const input = page.locator('.VPLocalSearchBox input')
+  // The page listens to its keys only when its scripts run.
+  await expect
+    .poll(async () => (await input.isVisible()) || (await page.keyboard.press('Control+k')))
+    .toBe(true)
+  await input.fill(words)
   const results = page.locator('.VPLocalSearchBox .result')
   await results.first().waitFor()
   const links = await results.evaluateAll((found) =>
     found.map((one) => (one as unknown as { href: string }).href),
   )
-  return links.map((link) => link.replace(url, '').replace('.html', ''))
+  return links.map((link) => decodeURI(link).replace(url, '').replace('.html', ''))
 }
 
 test.each([
@@ -138,10 +142,22 @@ test.each([
   ['zh/', '验证码', /^zh\/code-field/],
   ['zh/', '限流', /^zh\/(guides\/limits|limiter)/],
   ['zh/', '短信盗刷', /^zh\/abuse/],
+  ['', 'upgrade', /^operations#upgrade/],
+  ['zh/', '升级', /^zh\/operations#升级/],
+  ['zh/', 'Redis 丢数据', /^zh\/operations#redis-丢数据时/],
+  ['zh/', '短信轰炸', /^zh\/abuse#短信轰炸/],
   ['zh/', '收不到', /^zh\/(support|operations)/],
 ])('search on /%s: the first hit for "%s" is %s', async (start, words, expected) => {
   const { page } = await open(start)
   expect((await search(page, words))[0]).toMatch(expected)
+})
+
+test.each([
+  ['', '429', 'http#errors'],
+  ['zh/', '429', 'zh/http#错误'],
+])('search on /%s: "%s" finds %s', async (start, words, expected) => {
+  const { page } = await open(start)
+  expect(await search(page, words)).toContain(expected)
 })
 
 test('the language switch leads to the same page, and from a page that is English only to the first one', async () => {

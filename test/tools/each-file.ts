@@ -9,17 +9,35 @@ import { eventually } from './wait.ts'
  * a module.
  */
 beforeEach(beginTest)
-afterEach(endTest)
+afterEach(async ({ signal }) => {
+  wasCutOff ||= signal.reason?.name === 'TestRunAbortError'
+  await unlessCutOff(endTest)
+})
 afterAll(async () => {
-  await endFile()
+  await unlessCutOff(endFile)
   vi.restoreAllMocks()
   vi.useRealTimers()
+  if (wasCutOff) return
   // Vitest's own timers end within a moment. Sockets that fetch keeps alive end within some seconds.
   await eventually(() => {
     const left = openHandles()
     if (left.length > 0) throw new Error(`left open by this file: ${left.join(', ')}`)
   })
 })
+
+/**
+ * After a failure, `--bail` ends the tests that run in other processes. What they leave open is no fault of theirs, and
+ * would hide the failure.
+ */
+let wasCutOff = false
+
+async function unlessCutOff(end: () => Promise<void>): Promise<void> {
+  try {
+    await end()
+  } catch (error) {
+    if (!wasCutOff) throw error
+  }
+}
 
 const watchedKinds = new Set([
   'TCPSocketWrap',
