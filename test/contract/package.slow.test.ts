@@ -5,7 +5,15 @@
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { copyFile, mkdtemp, readdir, readFile, readlink, writeFile } from 'node:fs/promises'
+import {
+  copyFile,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, inject, test } from 'vitest'
@@ -13,6 +21,7 @@ import { isRunning } from '../dev/start-demo.ts'
 import { startServer } from '../examples/run-example.ts'
 import { testDatabase } from '../tools/database.ts'
 import { buildStages, type Stage } from '../tools/dockerfile.ts'
+import { fencesOf } from '../tools/markdown.ts'
 import { environmentWithNode, fromCache } from '../tools/node-versions.ts'
 import { childrenOf } from '../tools/own-servers.ts'
 import { clientOf } from '../tools/postern.ts'
@@ -219,6 +228,45 @@ describe('its program', () => {
     expect(keys.stdout).toMatch(/^ {2}npx postern keys create \[--name NAME\]/m)
   })
 
+  test('I36: the lines of "From the package", from the copies to a key, run in their order in the folder of the install', async () => {
+    const page = fencesOf('docs/guides/go-live.md')
+    const block = page.find(({ text }) => text.includes('npm i ./postern-'))?.text ?? ''
+    const lines = block
+      .split('\n')
+      .map((line) => line.replace(/\s+#.*$/, ''))
+      .filter((line) => /^(cp|npx postern (migrate|doctor|keys)) ?/.test(line))
+    expect(lines).toHaveLength(6)
+    // Another folder: the processes of other tests would read the files.
+    const folder = await mkdtemp(join(inject('runFolder'), 'installed-'))
+    await symlink(join(project, 'node_modules'), join(folder, 'node_modules'))
+    await writeFile(join(folder, 'package.json'), '{"type":"module"}')
+    const [{ url: database, pool }, { url: redis }] = [await testDatabase(), await testRedis()]
+    await pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
+    const options = { cwd: folder, env: await environmentWithNode(20) }
+    // The context of the image lacks this file. The package of a checkout has it.
+    const { files } = JSON.parse(await readFile(join(repositoryRoot, 'package.json'), 'utf8'))
+    expect(files).toContain('.env.example')
+    const example = join(project, 'node_modules/postern/.env.example')
+    await copyFile(join(repositoryRoot, '.env.example'), example)
+    for (const line of lines.filter((one) => one.startsWith('cp '))) {
+      await run('bash', ['-c', line], options)
+    }
+    const env = await readFile(join(folder, '.env'), 'utf8')
+    await writeFile(
+      join(folder, '.env'),
+      env
+        .replace(/^DATABASE_URL=.*/m, `DATABASE_URL=${database}`)
+        .replace(/^REDIS_URL=.*/m, `REDIS_URL=${redis}`)
+        .replace(/^SECRET=$/m, `SECRET=${'a secret of the package '.repeat(2)}`),
+    )
+    const [migrate = '', doctor = '', keys = ''] = lines.slice(3)
+    expect((await run('bash', ['-c', migrate], options)).stdout).toMatch(/^applied: /)
+    // As the page says: the shipped file has routes to the sandbox.
+    const { stdout } = await run('bash', ['-c', `${doctor} || true`], options)
+    expect(stdout).toMatch(/^ERROR .*sms uses a sandbox/m)
+    expect((await run('bash', ['-c', keys], options)).stdout).toMatch(/^key: +psk_/m)
+  }, 60_000)
+
   test('an older Node without the one of the package: the reason, and what to do', async () => {
     const file = join(project, 'node_modules/postern/dist/commands/postern.js')
     const options = { cwd: project, env: await environmentWithNode(20) }
@@ -254,7 +302,7 @@ describe('its program', () => {
       // As systemd starts them.
       const start = async (name: 'api' | 'worker') => {
         const unit = await readFile(
-          join(project, `node_modules/postern/deploy/systemd/postern-${name}@.service`),
+          join(repositoryRoot, `deploy/systemd/postern-${name}@.service`),
           'utf8',
         )
         const setting = (key: string) =>
