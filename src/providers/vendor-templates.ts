@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nearestOfScript } from '../base/nearest-locale.ts'
 import type { Message } from './provider.ts'
 
 /**
@@ -9,14 +10,20 @@ export function vendorTemplates<T extends z.ZodType>(entry: T) {
   return z.record(z.string().min(1), z.record(z.string().min(1), entry))
 }
 
-/** The entry for the template and locale of the message. Without `zh-CN`, `zh` is used. */
+/**
+ * The entry for the template and locale of the message, or for the nearest locale in the same script: `zh` for `zh-CN`, but
+ * not for `zh-TW`.
+ */
 export function findVendorTemplate<T>(
   templates: Readonly<Record<string, Readonly<Record<string, T>>>>,
   message: Message,
 ): T | undefined {
   const locales = ownEntry(templates, message.template)
   if (!locales) return undefined
-  return ownEntry(locales, message.locale) ?? ownEntry(locales, message.locale.split('-')[0] ?? '')
+  const exact = ownEntry(locales, message.locale)
+  if (exact !== undefined) return exact
+  const nearest = nearestOfScript(message.locale, Object.keys(locales))
+  return nearest === undefined ? undefined : locales[nearest]
 }
 
 function ownEntry<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {

@@ -109,12 +109,13 @@ function readingsOf(text: string, country: CountryCode | undefined) {
 
 /** Forms of mobile numbers that are no longer in use, but still in phone books and accounts. */
 const renumberings: readonly [RegExp, string][] = [
-  // Mexico until 3 August 2019: 1 from abroad, 044 and 045 from a landline, 01 from another area
-  // (https://www.itu.int/oth/T0202000087/en).
+  // Mexico until August 2020, no longer needed since August 2019: 1 from abroad, 044 and 045 from a landline, 01 from another
+  // area (https://mexiconewsdaily.com/news/telephone-dialing-changes-now-in-effect).
   [/^\+52(?:0?1|04[45])(?=\d{10}$)/, '+52'],
-  // Argentina: 15 inside the country stands for 9 from abroad; some write both (https://www.itu.int/oth/T0202000009/en).
+  // Argentina: 15 inside the country stands for 9 from abroad; some write both (nationalPrefixForParsing and
+  // nationalPrefixTransformRule of AR in the metadata of https://github.com/google/libphonenumber).
   [/^\+549(\d{2,4})15(?=\d{6,8}$)/, '+549$1'],
-  // Benin until 30 November 2024: without 01 (https://www.itu.int/oth/T0202000017/en).
+  // Benin until 30 November 2024: without 01 (https://fr.allafrica.com/stories/202411300249.html).
   [/^\+229(?=\d{8}$)/, '+22901'],
 ]
 

@@ -132,7 +132,7 @@ describe('Express middleware', () => {
       policy: 'api',
       rule: 'burst',
       window: '10s',
-      detail: 'Try again in 10 s.',
+      detail: 'Try again in 10 seconds.',
     })
   })
 

@@ -1,10 +1,17 @@
 'use server'
 import { redirect } from 'next/navigation'
 
+/** Stands for the database. Postern gives one text for every spelling of a recipient, so this has each person once. */
+const accounts = new Set()
+
 /** A server action: it runs on the server, where the secret key is. */
 export async function signUp(form) {
-  const said = await isGoodPass(form).then(
-    (isTheirs) => (isTheirs ? 'Welcome!' : 'Please confirm your number or address first.'),
+  const said = await recipientOf(form).then(
+    (recipient) => {
+      if (!recipient) return 'Please confirm your number or address first.'
+      accounts.add(recipient)
+      return 'Welcome!'
+    },
     (error) => {
       console.error(error)
       return 'We cannot check that now. Please try again in a minute.'
@@ -13,7 +20,8 @@ export async function signUp(form) {
   redirect(`/?said=${encodeURIComponent(said)}`)
 }
 
-async function isGoodPass(form) {
+/** The recipient that the pass proves; undefined without a valid pass for this form. */
+async function recipientOf(form) {
   const { POSTERN_URL, SECRET_KEY } = process.env
   const answer = await fetch(`${POSTERN_URL}/v1/passes/verify`, {
     method: 'POST',
@@ -28,6 +36,6 @@ async function isGoodPass(form) {
   // 400 and 422: the form has no pass or no address. Other errors are not the visitor's fault.
   if (!answer.ok && answer.status !== 400 && answer.status !== 422)
     throw new Error(`Postern answers ${answer.status}`)
-  const { valid, scene } = await answer.json()
-  return valid === true && scene === 'signup'
+  const { valid, scene, to } = await answer.json()
+  return valid === true && scene === 'signup' ? to : undefined
 }

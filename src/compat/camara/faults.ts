@@ -1,4 +1,5 @@
 /** The errors of CAMARA's definition: status, code and text. */
+import { timeInWords } from '../../base/time-in-words.ts'
 import type { Answer } from '../answer.ts'
 
 const faults = {
@@ -31,7 +32,7 @@ export const unavailable = () => fault('UNAVAILABLE', '', { 'Retry-After': '2' }
 
 export function tooMany(retryAfterMs: number): Answer {
   const seconds = Math.ceil(retryAfterMs / 1_000)
-  return fault('TOO_MANY_REQUESTS', `Try again in ${seconds} s.`, {
+  return fault('TOO_MANY_REQUESTS', `Try again in ${timeInWords(retryAfterMs, 'en')}.`, {
     'Retry-After': String(seconds),
   })
 }

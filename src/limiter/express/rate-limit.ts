@@ -1,5 +1,6 @@
 /** Express middleware. Its types require only the members that it uses, so other frameworks fit too. */
 import { limitableAddress, wideAddress } from '../../base/limitable-address.ts'
+import { timeInWords } from '../../base/time-in-words.ts'
 import { InvalidPermits, LimiterUnavailable, MissingField } from '../errors.ts'
 import type { Limiter, Refusal } from '../limiter.ts'
 import type { Fields } from '../policy/rule.ts'
@@ -116,9 +117,9 @@ function faultOfRequest(error: unknown, given: Fields): object | undefined {
 
 function refusalMembers(policy: string, refusal: Refusal, message: string | undefined) {
   const { rule, window, kind, retryAfterMs, challenge } = refusal
-  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1_000))
+  const time = timeInWords(retryAfterMs, 'en')
   const isLocked = kind === 'lockout'
-  const words = isLocked ? `Locked for ${seconds} s.` : `Try again in ${seconds} s.`
+  const words = isLocked ? `Locked. Try again in ${time}.` : `Try again in ${time}.`
   return {
     ...rateLimitProblem(policy, refusal),
     title: 'Too Many Requests',

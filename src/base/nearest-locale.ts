@@ -55,6 +55,12 @@ export function nearestLocale(wanted: string, among: readonly string[]): string 
   return (ofScript[0] ?? ofLanguage[0])?.locale
 }
 
+/** Undefined if none has the script of the wanted language. */
+export function nearestOfScript(wanted: string, among: readonly string[]): string | undefined {
+  const found = nearestLocale(wanted, among)
+  return found && tagOf(found)?.script === tagOf(wanted)?.script ? found : undefined
+}
+
 function isSameForm(language: string, one: string, other: string): boolean {
   const regions = regionsOfOneForm[language]
   return !regions || regions.includes(one) === regions.includes(other)
