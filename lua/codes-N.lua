@@ -2,13 +2,16 @@
 -- code is replaced, used or given back in one step.
 -- KEYS     per step the codes of a recipient, oldest first: JSON [{id, scene, tries (left), digest, ends (ms), state,
 --          takers}]; state: current (this code passes), used, or pending (it neither passes nor replaces until it is settled);
---          takers: ",<request id>,…" of the guesses that used a try; onPass: data for the caller of the right guess
+--          takers: ",<request id>,…" of the guesses that used a try; onPass: data for the caller of the right guess;
+--          proof: {key, sealed, at (ms), request} of the right guess, for its repeats; isRepeated: a repeat got it
 -- ARGV     per step: the number of the arguments that follow, the name of the step, the scene of its codes, its arguments:
 --          remember  notice id, tries, digest, ms to live, 1 if another key may have a code (else 0),
 --                    data for the caller of the right guess ("": nothing), number of characters of the code
 --          settle (its code replaces all earlier codes), forget  notice id
 --          drop      notice id or "" for any (ends these codes, but keeps the fact that they existed), request id
---          guess     request id, notice id or "" for any, digests (one per secret in use)
+--          guess     request id, notice id or "" for any, id of the API key, proof for repeats ("": none), digests (one per
+--                    secret in use)
+--          again     notice id, id of the API key, digests (takes no try)
 --          takeBack  request id of a guess
 --          look      notice id or "" for any
 --          clear     ends (ms), notice id (removes the codes of the scene that come before this settled code of another key)
@@ -16,16 +19,18 @@
 -- returns  per step:
 --          remember: 1 pending, 0 current at once, because there was no other code
 --          settle: the end of the code (ms) if it is current now, -1 if the owner has no code
---          forget, clear, takeBack: 1 if there was something
+--          forget, clear: 1 if there was something
+--          takeBack: 1 if there was something; a notice id, or {notice id, data}, if a repeat has the proof of this right guess,
+--          which then stays
 --          drop: a notice id, or {notice id, data}, of a code that was not used, or that this request ended; 0 if there was none
 --          guess: a notice id, or {notice id, data}, if right (the code is used up); the tries left of a wrong guess;
 --          {0, notice id} for the guess that took the last try; or why nothing was compared: -1 there is no such code,
---          -2 it is out of tries, -3 it was used or ended
+--          -2 it is out of tries, -3 it was used or ended; {1, proof} for a repeat (guess, again: or -3)
 --          look: "<tries left> <ends, ms since 1970> <characters>" of the current code; -1 or -3 as above
 --          scenes: the scenes
 local clock, steps, answers, at = redis.call('TIME'), {}, {}, 1
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local maxCodes, maxCodesOfAllScenes = 8, 64
+local maxCodes, maxCodesOfAllScenes, repeatsForMs = 8, 64, 60000
 
 local function find(codes, id)
   for place, code in ipairs(codes) do if code.id == id then return place, code end end
@@ -80,13 +85,35 @@ local function whyGone(code, wanted)
   return code.state == 'used' and -3 or nil
 end
 
-function steps.guess(codes, request, wanted, ...)
+local function isRight(code, ...)
+  for _, digest in ipairs({ ... }) do if digest == code.digest then return true end end
+  return false
+end
+
+-- The answer to the right guess may be lost, so its repeat by the same key gets the same proof. One wrong code ends this:
+-- all visitors of a page have one key.
+function steps.again(codes, wanted, key, ...)
+  local code = codes[1]
+  local proof = code and code.state == 'used' and wanted == code.id and code.proof
+  if not proof or proof.key ~= key or math.abs(now - proof.at) >= repeatsForMs then return -3 end
+  if not isRight(code, ...) then
+    code.proof = nil
+    return -3, true
+  end
+  -- A late take-back of the right guess would bring back the code.
+  code.takers, code.isRepeated = ',', true
+  return { 1, proof.sealed }, true
+end
+
+function steps.guess(codes, request, wanted, key, sealed, ...)
   local code = codes[1]
   local gone = whyGone(code, wanted) or code.tries == 0 and -2
+  if gone == -3 and sealed ~= '' then return steps.again(codes, wanted, key, ...) end
   if gone then return gone end
   code.tries, code.takers = code.tries - 1, code.takers .. request .. ','
-  for _, digest in ipairs({ ... }) do if digest == code.digest then code.state = 'used' end end
-  if code.state ~= 'used' then return code.tries > 0 and code.tries or { 0, code.id }, true end
+  if not isRight(code, ...) then return code.tries > 0 and code.tries or { 0, code.id }, true end
+  code.state = 'used'
+  if sealed ~= '' then code.proof = { key = key, sealed = sealed, at = now, request = request } end
   return endOf(code), true
 end
 
@@ -95,10 +122,11 @@ function steps.takeBack(codes, request)
     local from, to = code.takers:find(',' .. request .. ',', 1, true)
     if from then
       -- No guess is counted after the right one, so the last guess is the right one.
-      if code.state == 'used' and to == #code.takers then code.state = 'current' end
+      if code.state == 'used' and to == #code.takers then code.state, code.proof = 'current', nil end
       code.tries, code.takers = code.tries + 1, code.takers:sub(1, from) .. code.takers:sub(to + 1)
       return 1, true
     end
+    if code.isRepeated and code.proof and code.proof.request == request then return endOf(code) end
   end
   return 0
 end

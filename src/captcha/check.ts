@@ -18,7 +18,7 @@ import type { Refusal } from '../rules/quota.ts'
 import { invalidRequest, limitedBy, type Refused } from '../rules/refused.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
 import type { Challenges } from './challenges.ts'
-import type { GoneReason, GuessResult } from './code-answers.ts'
+import type { EndedCode, Gone, GoneReason, GuessResult, Repeated } from './code-answers.ts'
 import type { CodeOwner, CodeStore } from './code-store.ts'
 import type { Passes } from './passes.ts'
 
@@ -54,8 +54,17 @@ interface Guess extends CodeOwner {
 
 type Mismatch = Extract<GuessResult, { result: 'mismatch' }>
 
-type Checked =
-  | Exclude<GuessResult, Mismatch>
+/** The proof for the caller of a right check. It is made before the guess if the check has an id, because repeats get the same. */
+interface Proof {
+  verifiedAt: string
+  pass: string
+}
+
+type Checked = Counted | Repeated
+
+type Counted =
+  | Gone
+  | ({ result: 'passed'; proof?: string | undefined } & EndedCode)
   | (Mismatch & { lockedForMs?: number })
   | { result: 'refused'; refusal: Refusal }
 
@@ -72,7 +81,7 @@ export function createCheckCaptcha(deps: {
   /** PostgreSQL's time. */
   nowMs: () => number
   /** Called after each check, for records. Must not throw, and is not awaited. */
-  onChecked?: (owner: CodeOwner, requestId: string, checked: Checked) => void
+  onChecked?: (owner: CodeOwner, requestId: string, checked: Counted) => void
 }) {
   const { challenges, limits, codes, passes, metrics, events, nowMs } = deps
 
@@ -108,12 +117,17 @@ export function createCheckCaptcha(deps: {
         const { result: _, noticeId: __, ...members } = checked
         return { outcome: 'code_mismatch', ...members }
       }
+      case 'repeated':
       case 'passed': {
-        const pass = passes.issue({ app, scene, channel, to })
-        const verifiedAt = new Date(nowMs()).toISOString()
-        return { outcome: 'passed', id: checked.noticeId, scene, verifiedAt, pass }
+        const proof: Proof = JSON.parse(checked.proof ?? makeProof(guess))
+        return { outcome: 'passed', id: checked.noticeId, scene, ...proof }
       }
     }
+  }
+
+  function makeProof({ app, scene, channel, to }: Guess): string {
+    const pass = passes.issue({ app, scene, channel, to })
+    return JSON.stringify({ verifiedAt: new Date(nowMs()).toISOString(), pass } satisfies Proof)
   }
 
   /**
@@ -130,10 +144,17 @@ export function createCheckCaptcha(deps: {
   async function check(guess: Guess, isHuman: boolean): Promise<Checked> {
     const requestId = randomUUID()
     const checked = await compare(guess, requestId, isHuman)
+    await record(guess, requestId, checked)
+    return checked
+  }
+
+  /** Records a check. A repeat has no effects. */
+  async function record(guess: Guess, requestId: string, checked: Checked): Promise<void> {
+    if (checked.result === 'repeated') return
     const isTest = deps.testRecipients.isTestRecipient(guess.to)
     // A passed test code counts nowhere. Otherwise an attacker with a test code could mix right checks here with wrong
     // guesses elsewhere.
-    if (isTest && checked.result === 'passed') return checked
+    if (isTest && checked.result === 'passed') return
     metrics.checks.inc({ result: checked.result })
     deps.onChecked?.(guess, requestId, checked)
     if (checked.result === 'passed') events.passed(guess, checked.noticeId)
@@ -141,7 +162,6 @@ export function createCheckCaptcha(deps: {
       await events.ended(checked.noticeId, checked.result === 'passed' ? 'passed' : 'tries')
     }
     if (checked.result === 'refused') announceLock(guess, checked.refusal)
-    return checked
   }
 
   function announceLock(guess: Guess, refusal: Refusal): void {
@@ -150,23 +170,37 @@ export function createCheckCaptcha(deps: {
 
   async function compare(guess: Guess, requestId: string, isHuman: boolean): Promise<Checked> {
     const live = await codes.look(guess, guess.id)
-    if (live.result === 'gone') return answerWithoutCode(guess, live.reason, isHuman)
+    if (live.result === 'gone') {
+      const { id, code, origin } = guess
+      const repeated =
+        id && live.reason === 'used' && (await codes.again(guess, code, id, origin.keyId))
+      return repeated || answerWithoutCode(guess, live.reason, isHuman)
+    }
     if (live.triesLeft === 0) return answerWithoutCode(guess, 'tries', isHuman)
     const counted = await limits.count(guess, guess.origin, requestId, isHuman)
     if ('refusal' in counted) return { result: 'refused', refusal: counted.refusal }
 
     let compared: GuessResult
+    const proof = guess.id === undefined ? undefined : makeProof(guess)
+    const repeatable = proof === undefined ? undefined : { keyId: guess.origin.keyId, proof }
+    const passed = (ended: EndedCode) => {
+      limits.forgive(counted)
+      limits.refund(ended)
+    }
     try {
-      compared = await codes.guess(guess, guess.code, guess.id)
+      compared = await codes.guess(guess, guess.code, guess.id, repeatable, (ended) => {
+        passed(ended)
+        void record(guess, requestId, { result: 'passed', ...ended })
+      })
     } catch (error) {
       limits.giveBack(counted)
       throw error
     }
-    // The code ended after the look-up, so nothing was compared.
-    if (compared.result === 'gone') limits.giveBack(counted)
+    // The code ended after the look-up, so no try was taken.
+    if (compared.result === 'gone' || compared.result === 'repeated') limits.giveBack(counted)
     if (compared.result === 'passed') {
-      limits.forgive(counted)
-      limits.refund(compared)
+      passed(compared)
+      return { ...compared, proof }
     }
     if (compared.result !== 'mismatch') return compared
     const { waitMs, refusal } = await limits.holdNext(counted)

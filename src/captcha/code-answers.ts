@@ -1,4 +1,7 @@
 /** The answers of the code store. */
+import type { Secrets } from '../crypto/secrets.ts'
+import type { Answer } from './code-steps.ts'
+
 export type SettleResult =
   /** This code passes. */
   | 'current'
@@ -9,9 +12,23 @@ export type SettleResult =
 
 export type GuessResult =
   | ({ result: 'passed' } & EndedCode)
+  | Repeated
   /** `noticeId`: the notice whose code is out of tries now. */
   | { result: 'mismatch'; triesLeft: number; noticeId?: string }
   | Gone
+
+/** The check repeats one that passed. `proof`: what that check stored. Nothing follows from it. */
+export interface Repeated {
+  result: 'repeated'
+  noticeId: string
+  proof: string
+}
+
+/** For checks with an id. A repeat by the same key gets this proof. */
+export interface RepeatableGuess {
+  keyId: string
+  proof: string
+}
 
 /** `onPass`: the data that `remember` stored with the code. */
 export interface EndedCode {
@@ -50,3 +67,23 @@ export const goneBy = (answer: number): Gone => ({
   result: 'gone',
   reason: goneReasons[answer] ?? 'expired',
 })
+
+/** Readers of the answers that contain sealed data. It was sealed by the secret that also named the key. */
+export function readAnswers(secrets: Pick<Secrets, 'unseal'>) {
+  const unseal = (sealed: unknown, id: string) =>
+    secrets.unseal(Buffer.from(String(sealed), 'base64'), id)
+  return {
+    /** The code that a step has ended, or undefined. */
+    endedBy(answer: Answer): EndedCode | undefined {
+      if (typeof answer === 'string') return { noticeId: answer }
+      if (typeof answer === 'number') return undefined
+      const [noticeId, sealed] = answer as [string, string]
+      return { noticeId, onPass: unseal(sealed, noticeId) }
+    },
+
+    repeatedBy(answer: Answer, noticeId: string): Repeated | undefined {
+      if (typeof answer !== 'object' || answer[0] !== 1) return undefined
+      return { result: 'repeated', noticeId, proof: unseal(answer[1], noticeId) }
+    },
+  }
+}

@@ -15,7 +15,15 @@ export type Step =
       length: string,
     ]
   | ['settle' | 'forget', noticeId: string]
-  | ['guess', requestId: string, noticeId: string, ...digests: string[]]
+  | [
+      'guess',
+      requestId: string,
+      noticeId: string,
+      keyId: string,
+      sealedProof: string,
+      ...digests: string[],
+    ]
+  | ['again', noticeId: string, keyId: string, ...digests: string[]]
   | ['takeBack', requestId: string]
   | ['look', noticeId: string]
   | ['drop', noticeId: string, requestId: string]
@@ -27,6 +35,7 @@ export type Answer =
   | number
   | [noticeId: string, sealed: string]
   | [0, noticeId: string]
+  | [1, sealedProof: string]
   | string[]
 
 const script = loadScript('codes-N')

@@ -25,9 +25,12 @@ import {
   type GuessResult,
   goneBy,
   type LiveCode,
+  type RepeatableGuess,
+  readAnswers,
   type SettleResult,
 } from './code-answers.ts'
-import { type Answer, createCodeSteps, type Step } from './code-steps.ts'
+import { createCodeSteps, type Step } from './code-steps.ts'
+import { createUndo } from './code-undo.ts'
 
 /** The owner of a code: a code for one owner never passes for another. */
 export interface CodeOwner {
@@ -77,21 +80,13 @@ export function createCodeStore(
   const takeUnderEveryName = (owner: CodeOwner, step: Step) =>
     Promise.all(keysOf(owner).map((key) => take({ key, scene: owner.scene, step })))
 
-  /** The code that a step has ended, or undefined. */
-  function endedBy(answer: Answer): EndedCode | undefined {
-    if (typeof answer === 'string') return { noticeId: answer }
-    if (typeof answer === 'number') return undefined
-    const [noticeId, sealed] = answer as [string, string]
-    // Sealed by the secret that also named the key.
-    return { noticeId, onPass: secrets.unseal(Buffer.from(sealed, 'base64'), noticeId) }
-  }
+  const { endedBy, repeatedBy } = readAnswers(secrets)
 
-  /** Undoes a step at once, and again when Redis answers, because the step may still be under way. */
-  function undo(owner: CodeOwner, step: ['forget' | 'takeBack', id: string]): void {
-    const run = () => takeUnderEveryName(owner, step)
-    run().catch(() => {})
-    unanswered.add(step.join(' '), run)
-  }
+  const undo = createUndo(unanswered)
+
+  /** The code that a step has ended under either name. */
+  const endedUnderAnyName = async (owner: CodeOwner, step: Step) =>
+    (await takeUnderEveryName(owner, step)).map(endedBy).find((ended) => ended)
 
   /** Replaces the old code by the pending one. `current`: this notice's code is the owner's one valid code. */
   async function settle(owner: CodeOwner, noticeId: string): Promise<SettleResult> {
@@ -145,11 +140,23 @@ export function createCodeStore(
       unanswered.add(`settle ${noticeId}`, () => settle(owner, noticeId))
     },
 
-    /** Takes one try, compares, and uses up a right code. Throws Unavailable; its effects are then taken back. */
-    async guess(owner: CodeOwner, code: string, noticeId = ''): Promise<GuessResult> {
+    /**
+     * Takes one try, compares, and uses up a right code. Throws Unavailable; its effects are then taken back. If a repeat has
+     * passed meanwhile, they stay, and `onKept` is called.
+     */
+    async guess(
+      owner: CodeOwner,
+      code: string,
+      noticeId = '',
+      repeatable?: RepeatableGuess,
+      onKept?: (ended: EndedCode) => void,
+    ): Promise<GuessResult> {
       const requestId = randomUUID()
-      const digests = digestsOf(owner, code)
-      const step: Step = ['guess', requestId, noticeId, ...digests]
+      const sealed = repeatable ? secrets.seal(repeatable.proof, noticeId).toString('base64') : ''
+      const step: Step = [
+        ...(['guess', requestId, noticeId, repeatable?.keyId ?? '', sealed] as const),
+        ...digestsOf(owner, code),
+      ]
       try {
         let gone = -1
         for (const key of keysOf(owner)) {
@@ -157,6 +164,8 @@ export function createCodeStore(
           if (typeof answer === 'object' && answer[0] === 0) {
             return { result: 'mismatch', triesLeft: 0, noticeId: answer[1] as string }
           }
+          const repeated = repeatedBy(answer, noticeId)
+          if (repeated) return repeated
           const ended = endedBy(answer)
           if (ended) return { result: 'passed', ...ended }
           if (Number(answer) >= 0) return { result: 'mismatch', triesLeft: Number(answer) }
@@ -164,9 +173,19 @@ export function createCodeStore(
         }
         return goneBy(gone)
       } catch (error) {
-        undo(owner, ['takeBack', requestId])
+        undo(requestId, () => endedUnderAnyName(owner, ['takeBack', requestId]), onKept)
         throw error
       }
+    },
+
+    /** The proof of the right check that this one repeats, within a minute. Takes no try. */
+    async again(owner: CodeOwner, code: string, noticeId: string, keyId: string) {
+      const step: Step = ['again', noticeId, keyId, ...digestsOf(owner, code)]
+      for (const key of keysOf(owner)) {
+        const repeated = repeatedBy(await take({ key, scene: owner.scene, step }), noticeId)
+        if (repeated) return repeated
+      }
+      return undefined
     },
 
     /** The current code, without its digits, even if it is out of tries. With an id, only the code of that notice. */
@@ -201,8 +220,7 @@ export function createCodeStore(
       onLate?: (ended: EndedCode) => void,
     ): Promise<EndedCode | undefined> {
       const step: Step = ['drop', noticeId, randomUUID()]
-      const run = async () =>
-        (await takeUnderEveryName(owner, step)).map(endedBy).find((ended) => ended)
+      const run = () => endedUnderAnyName(owner, step)
       try {
         return await run()
       } catch (error) {
@@ -218,7 +236,7 @@ export function createCodeStore(
 
     /** Undoes `remember` for a notice that was not made, now or when Redis answers again. */
     forget(owner: CodeOwner, noticeId: string): void {
-      undo(owner, ['forget', noticeId])
+      undo(`forget ${noticeId}`, () => endedUnderAnyName(owner, ['forget', noticeId]))
     },
 
     close(): void {

@@ -75,7 +75,10 @@ export const checkCaptchaBody = z
       description:
         'The code that the person typed. Only digits, unless the policy file sets `code.own`; upper and lower case differ.',
     }),
-    id: id.optional().meta({ description: 'With it, only the code of this send passes.' }),
+    id: id.optional().meta({
+      description:
+        'With it, only the code of this send passes, and the same check by the same key gets the same pass for a minute.',
+    }),
     challenge: challengeAnswer,
   })
   .meta({

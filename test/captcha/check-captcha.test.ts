@@ -175,6 +175,24 @@ test('each result is returned and counted; a pass is recorded with its notice', 
   expect(await results()).toMatchObject({ passed: 1, mismatch: 4, gone: 1, refused: 1 })
 })
 
+test('repeats of a right check, at once and later: one event, one record, one use of a rule, no second result', async () => {
+  const { remember, guess, results, announced, recorded, used } = await openRoom([roomy])
+  const owner = newOwner()
+  const id = await remember(owner, '0042')
+  const atOnce = await Promise.all(Array.from({ length: 8 }, () => guess(owner, '0042', { id })))
+  for (const each of [...atOnce, await guess(owner, '0042', { id })]) {
+    expect(each).toMatchObject({ outcome: 'passed', id, pass: 'a pass' })
+  }
+  const keyOfAnother = { ...origin, keyId: 'another' }
+  expect(await guess(owner, '0042', { id, origin: keyOfAnother })).toMatchObject({
+    outcome: 'code_gone',
+  })
+  expect(announced).toEqual([`passed ${owner.to} ${id}`])
+  expect(recorded).toEqual(['passed', 'gone'])
+  expect(await results()).toMatchObject({ passed: 1, gone: 1 })
+  await eventually(async () => expect(await used(owner)).toEqual([1]))
+})
+
 test('the wrong guess that fills a lockout begins its lock, reports its length and writes one event', async () => {
   const { remember, guess, announced, refused } = await openRoom([byRecipient, roomy])
   const owner = newOwner()
