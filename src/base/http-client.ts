@@ -88,13 +88,13 @@ export function createHttpClient(
         controller?.abort(new Error(reason))
       }
 
-      const { origin, pathname, search } = new URL(request.url)
+      const { origin, pathname, search, ...url } = partsOf(request.url)
       agent.dispatch(
         {
           origin,
           path: `${pathname}${search}`,
           method: request.method,
-          headers: request.headers,
+          headers: { ...url.headers, ...request.headers },
           body: request.body ?? null,
         },
         {
@@ -139,6 +139,14 @@ export function createHttpClient(
       void agent.destroy()
     },
   }
+}
+
+/** A login in an address is sent as `Authorization: Basic`, as browsers and curl do. */
+function partsOf(text: string) {
+  const { origin, pathname, search, username, password } = new URL(text)
+  const login = [username, password].map(decodeURIComponent).join(':')
+  const authorization = `Basic ${Buffer.from(login).toString('base64')}`
+  return { origin, pathname, search, headers: username || password ? { authorization } : {} }
 }
 
 /** Milliseconds of a Retry-After header in seconds or as a date; `otherwise` if the header is missing or not usable. */

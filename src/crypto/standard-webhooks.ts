@@ -61,9 +61,12 @@ function signedHead(headers: Readonly<Record<string, unknown>>, nowMs: number) {
   return isTimely ? { id, timestamp, signatures } : undefined
 }
 
-/** Invalid base64 would give an empty key, which anyone could sign with. */
+/**
+ * Invalid base64 would give an empty key, which anyone could sign with. Text before the prefix, such as Supabase's `v1,`,
+ * would make the base64 itself the key. The other side would have another key.
+ */
 export function isUsableSecret(secret: string): boolean {
-  if (!secret.startsWith(prefix)) return secret.length >= minKeyBytes
+  if (!secret.startsWith(prefix)) return secret.length >= minKeyBytes && !secret.includes(prefix)
   const key = Buffer.from(secret.slice(prefix.length), 'base64')
   const isBase64 = /^[A-Za-z0-9+/]+={0,2}$/.test(secret.slice(prefix.length))
   return isBase64 && key.length >= minKeyBytes

@@ -30,6 +30,15 @@ export function createHttpProvider(
       return result ? { result } : readTransport(outcome, kind, clock())
     },
 
+    /**
+     * The result of an answer that the vendor did not write, such as a page of a proxy. Only after a 2xx the vendor
+     * may have the message.
+     */
+    notUnderstood: ({ status }: HttpAnswer): SendResult =>
+      status >= 200 && status < 300
+        ? { kind: 'unknown', detail: `${kind}: answer not understood` }
+        : { kind: 'unavailable', detail: `${kind} HTTP ${status}` },
+
     providerWith: (methods: Pick<Provider, 'send' | 'query'>): Provider => ({
       ...{ name, kind, channels, slots: concurrency },
       ...methods,
@@ -39,9 +48,12 @@ export function createHttpProvider(
 }
 
 /**
- * Results that follow from the HTTP layer alone. A 5xx means that the message was not accepted. A 504 of a gateway means
- * that this is unknown.
+ * The answers of gateways that passed the request on and got no answer, or none that they understand. 520 and 524 are of
+ * Cloudflare (https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/).
  */
+const passedOn = [504, 520, 524]
+
+/** Results that follow from the HTTP layer alone. A 5xx means that the message was not accepted, except after a gateway. */
 function readTransport(
   outcome: HttpOutcome,
   label: string,
@@ -56,7 +68,7 @@ function readTransport(
     const waitMs = retryAfterMs(outcome.headers, nowMs, defaultRetryAfterMs)
     return { result: { kind: 'throttled', retryAfterMs: waitMs, detail } }
   }
-  if (outcome.status === 504) return { result: { kind: 'unknown', detail } }
+  if (passedOn.includes(outcome.status)) return { result: { kind: 'unknown', detail } }
   if (outcome.status >= 500) return { result: { kind: 'unavailable', detail } }
   return { answer: outcome }
 }

@@ -173,10 +173,11 @@ describe('aliyun', () => {
     ['isv.SMS_CONTENT_ILLEGAL', '', 'rejected'],
     ['isv.TEMPLATE_MISSING_PARAMETERS', '', 'rejected'],
     ['isv.AMOUNT_NOT_ENOUGH', '', 'unavailable'],
+    ['isv.SECURITY_FROZEN_ACCOUNT', '', 'unavailable'],
+    ['isv.CUSTOMER_REFUSED', '', 'invalid_recipient'],
     ['isp.RAM_PERMISSION_DENY', '', 'unavailable'],
     ['isp.SYSTEM_ERROR', '', 'unavailable'],
     ['SignatureDoesNotMatch', '', 'unavailable'],
-    [undefined, '', 'unknown'],
   ])('takes %s %s for %s', (code, sentence, kind, retryAfterMs?: number) => {
     expect(resultOfCode(code, sentence)).toMatchObject({
       kind,

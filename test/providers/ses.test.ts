@@ -66,6 +66,7 @@ describe('ses', () => {
   it.each([
     ['TooManyRequestsException', 429, 'throttled'],
     ['LimitExceededException', 400, 'throttled'],
+    ['ThrottlingException', 400, 'throttled'],
     ['MessageRejected', 400, 'rejected'],
     ['BadRequestException:http://internal.amazon.com/', 400, 'rejected'],
     ['MailFromDomainNotVerifiedException', 400, 'unavailable'],

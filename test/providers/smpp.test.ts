@@ -389,6 +389,18 @@ describe('smpp', () => {
     expect(await nack).toMatchObject({ command_status: 3 })
   })
 
+  it('alert_notification has no answer, and the session goes on (4.12)', async () => {
+    const { farEnd, send } = await start()
+    await send('one')
+    const heard: string[] = []
+    farEnd.sessions[0]?.on('pdu', ({ command }: SmppPdu) => heard.push(command))
+    const addresses = { source_addr: '447700900123', esme_addr: 'Acme' }
+    farEnd.sessions[0]?.send(new smppPackage.PDU('alert_notification', addresses))
+    const answer = await new Promise((resolve) => farEnd.sessions[0]?.enquire_link(resolve))
+    expect(answer).toMatchObject({ command_status: 0 })
+    expect(heard).toEqual(['enquire_link_resp'])
+  })
+
   it('talks TLS to smpps://', async () => {
     const certificate = makeCertificate()
     const usual = tls.getCACertificates('default')

@@ -310,6 +310,15 @@ describe('smtp', () => {
     ['DATA', '554 5.6.0 Malformed', 'rejected'],
     ['MAIL', '550 5.1.8 Bad sender', 'rejected'],
     ['MAIL', '530 5.7.0 Log in first', 'unavailable'],
+    ['MAIL', '535 5.7.3 The login has ended', 'unavailable'],
+    ['DATA', '550 5.4.5 Daily user sending limit exceeded', 'throttled'],
+    ['RCPT', '550 5.4.5 Daily user sending limit exceeded', 'throttled'],
+    ['DATA', '554 5.2.0 STOREDRV.Submission: the account may not send as this sender', 'rejected'],
+    ['DATA', '554 5.2.252 SendAsDenied', 'rejected'],
+    ['RCPT', '550 5.2.0 The mailbox takes nothing', 'invalid_recipient'],
+    ['RCPT', '550 5.2.252 SendAsDenied', 'rejected'],
+    ['DATA', '554 5.2.1 Mailbox disabled', 'invalid_recipient'],
+    ['DATA', '454 Throttling failure: Maximum sending rate exceeded', 'postponed'],
   ] as const)('tells by the reply to %s: %s is %s (F19)', async (step, line, kind) => {
     const { port, answer, taken } = await start()
     answer(step, line)
@@ -661,7 +670,51 @@ describe('smtp', () => {
     expect(JSON.stringify(checked.error?.issues)).not.toContain('se%cret')
   })
 
-  it.each(['', 'nobody', 'a@b.test, c@d.test', 'group: a@b.test;'])('refuses from: %j', (wrong) => {
+  it.each([
+    ['Acme (Billing) <a@b.test>', 'Acme (Billing)'],
+    ['Acme, Inc. <a@b.test>', 'Acme, Inc.'],
+    ['"Acme, Inc." <a@b.test>', 'Acme, Inc.'],
+    ['A;B: "Q" <a@b.test>', 'A;B: "Q"'],
+    ['"Acme \\"Q\\" Co" <a@b.test>', 'Acme "Q" Co'],
+    ['中文 <a@b.test>', '中文'],
+    [' <a@b.test> ', ''],
+    ['a@b.test', ''],
+  ])('the name of the sender %j is shown as %j', async (text, name) => {
+    const { port, taken } = await start()
+    const settings = smtp.settings.parse({ url: `smtp://127.0.0.1:${port}`, from: text })
+    const deps = { timeoutMs: 20_000, concurrency: 100, clock: Date.now }
+    const provider = smtp.create('mail', settings, deps)
+    closers.push(provider.close)
+    await provider.send({ ...message, noticeId: newId() }, never)
+    const { from: shown } = await PostalMime.parse(taken[0]?.mail ?? '')
+    expect(shown).toEqual({ name, address: 'a@b.test' })
+  })
+
+  it('a domain of the sender with other letters → ASCII in every header and in the message id', async () => {
+    const { port, taken } = await start()
+    const settings = smtp.settings.parse({
+      url: `smtp://127.0.0.1:${port}`,
+      from: 'Acme <no-reply@müller.test>',
+    })
+    const deps = { timeoutMs: 20_000, concurrency: 100, clock: Date.now }
+    const provider = smtp.create('mail', settings, deps)
+    closers.push(provider.close)
+    const noticeId = newId()
+    const result = await provider.send({ ...message, noticeId }, never)
+    expect(result).toEqual({ kind: 'accepted', messageId: `<${noticeId}@xn--mller-kva.test>` })
+    expect(taken[0]?.mail.split('\r\n\r\n')[0]).toMatch(/^[\r\n -~]*$/)
+  })
+
+  it.each([
+    '',
+    'nobody',
+    'a@b.test, c@d.test',
+    'group: a@b.test;',
+    'Acme <b> <a@b.test>',
+    'Acme <a@b.test',
+    'a@b.test Acme',
+    'Acme <a@b@c.test>',
+  ])('refuses from: %j', (wrong) => {
     expect(smtp.settings.safeParse({ url: 'smtp://host', from: wrong }).success).toBe(false)
   })
 })

@@ -96,7 +96,7 @@ describe('tencent', () => {
     ['InternalError.OtherError', 'unavailable'],
     ['InternalError.Timeout', 'unknown'],
     ['constructor', 'unavailable'],
-    [undefined, 'unknown'],
+    ['FailedOperation.MarketingSendTimeConstraint', 'postponed', 3_600_000],
   ])('takes %s for %s', (code, kind, retryAfterMs?: number) => {
     const expected = { kind, ...(retryAfterMs ? { retryAfterMs } : {}) }
     expect(resultOfCode(code)).toMatchObject(expected)

@@ -16,6 +16,24 @@ const never = new AbortController().signal
 testConformance(given)
 
 describe('twilio', () => {
+  it.each([
+    ['+12025550123', true],
+    ['12345', true],
+    ['Acme Ltd', true],
+    ['A', true],
+    ['ACMECOMPANY', true],
+    ['whatsapp:+12025550123', true],
+    ['Zeus The Mighty', false],
+    ['ACMECOMPANY1', false],
+    [' Acme', false],
+    ['Acme ', false],
+    ['Зевс', false],
+    ['+1 202 555 0123', false],
+    ['+', false],
+  ])('takes the sender %j: %s', (sender, isTaken) => {
+    expect(twilio.settings.safeParse({ ...entry, from: sender }).success).toBe(isTaken)
+  })
+
   it('sends the form that the API takes', async () => {
     const farEnd = await startTwilioFarEnd(accountSid, authToken)
     const { from, ...rest } = entry

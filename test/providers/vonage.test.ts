@@ -3,6 +3,7 @@ import { newId } from '../../src/base/ids.ts'
 import { resultOfStatus } from '../../src/providers/vonage/errors.ts'
 import vonage, * as given from './cases/vonage.ts'
 import { withProvider } from './conformance.ts'
+import { startHttpFarEnd } from './far-ends/http.ts'
 import { testConformance } from './test-conformance.ts'
 
 const { entry } = given
@@ -41,10 +42,33 @@ describe('vonage', () => {
     ['6', 'invalid_recipient'],
     ['8', 'unavailable'],
     ['15', 'rejected'],
-    ['99', 'unknown'],
-    [undefined, 'unknown'],
+    ['29', 'invalid_recipient'],
+    ['33', 'invalid_recipient'],
+    ['32', 'unavailable'],
+    ['99', 'rejected'],
+    [22, 'rejected'],
   ])('takes status %s for %s', (status, kind) => {
     expect(resultOfStatus(status)).toMatchObject({ kind })
+  })
+
+  it('a status that is a number counts as its text; a value that is no status has no result', async () => {
+    expect(resultOfStatus(undefined)).toBeUndefined()
+    expect(resultOfStatus({})).toBeUndefined()
+    const body = JSON.stringify({ messages: [{ status: 0, 'message-id': '0A-7' }] })
+    const farEnd = await startHttpFarEnd(() => ({ status: 200, body }))
+    const endpoint = `http://127.0.0.1:${farEnd.port}`
+    const provider = vonage.create('vonage', vonage.settings.parse({ ...entry, endpoint }), {
+      timeoutMs: 20_000,
+      concurrency: 1,
+      clock: Date.now,
+    })
+    const result = await provider.send(
+      { ...message, noticeId: 'n-1' },
+      new AbortController().signal,
+    )
+    expect(result).toEqual({ kind: 'accepted', messageId: '0A-7' })
+    await provider.close()
+    await farEnd.close()
   })
 
   describe('receipts', () => {

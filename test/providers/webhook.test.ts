@@ -62,9 +62,33 @@ describe('webhook', () => {
     [302, '', { kind: 'unavailable', detail: 'webhook HTTP 302' }],
     [500, '', { kind: 'unavailable', detail: 'webhook HTTP 500' }],
     [504, '', { kind: 'unknown', detail: 'webhook HTTP 504' }],
+    [524, '', { kind: 'unknown', detail: 'webhook HTTP 524' }],
+    [410, '', { kind: 'unavailable', detail: 'webhook HTTP 410' }],
   ])('takes %i %s for what it says', async (status, body, expected) => {
     expect((await sendTo({ status, body })).result).toEqual(expected)
   })
+
+  it('a login in the address → Authorization: Basic, and the address keeps its query', async () => {
+    const farEnd = await startHttpFarEnd(() => ({ status: 204, body: '' }))
+    const url = `http://ada:p%40ss@127.0.0.1:${farEnd.port}/send?key=a%20b`
+    const provider = webhook.create('hook', webhook.settings.parse({ url, secret }), {
+      timeoutMs: 20_000,
+      concurrency: 100,
+      clock: Date.now,
+    })
+    close.push(farEnd.close, provider.close)
+    await provider.send({ ...message, noticeId: newId() }, never)
+    expect(farEnd.requests[0]?.headers.authorization).toBe(`Basic ${btoa('ada:p@ss')}`)
+    expect(farEnd.requests[0]?.query.get('key')).toBe('a b')
+  })
+
+  it.each([`v1,${secret}`, ` ${secret}`])(
+    'the secret %j is refused, because its bytes would be another key',
+    (wrong) => {
+      const entry = { url: 'https://hook.acme.test', secret: wrong }
+      expect(webhook.settings.safeParse(entry).success).toBe(false)
+    },
+  )
 
   it('waits as long as Retry-After says, in seconds or as a date (F17)', async () => {
     const seconds = await sendTo({ status: 429, headers: { 'retry-after': '7' } })

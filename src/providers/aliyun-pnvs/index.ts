@@ -1,6 +1,5 @@
 import { isObject } from '../../base/json.ts'
 import { createAliyunCall } from '../aliyun/call.ts'
-import { resultOfCode } from '../aliyun/errors.ts'
 import { noTemplate, textOf } from '../aliyun/text.ts'
 import { createHttpProvider } from '../http-provider.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
@@ -28,8 +27,8 @@ function createAliyunPnvs(
   settings: AliyunPnvsSettings,
   deps: ProviderDeps,
 ): Provider {
-  const { ask, providerWith } = createHttpProvider(aliyunPnvs, name, deps)
-  const call = createAliyunCall(ask, settings, deps.clock)
+  const http = createHttpProvider(aliyunPnvs, name, deps)
+  const call = createAliyunCall(http, settings, deps.clock)
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     const number = mainland.exec(message.to)?.[1]
@@ -46,9 +45,8 @@ function createAliyunPnvs(
     }
     const { result, answer } = await call('SendSmsVerifyCode', query, signal)
     if (result) return result
-    if (answer?.Code !== 'OK') return resultOfCode(answer?.Code, answer?.Message)
     return accepted(isObject(answer.Model) ? answer.Model.BizId : undefined)
   }
 
-  return providerWith({ send })
+  return http.providerWith({ send })
 }

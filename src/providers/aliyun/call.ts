@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { parseObject } from '../../base/json.ts'
 import type { createHttpProvider } from '../http-provider.ts'
+import { resultOfCode } from './errors.ts'
 import { type AccessKey, signAcs3 } from './signature.ts'
 
 /**
- * Signed calls to Dysmsapi or Dypnsapi. A call returns the object in the answer and Aliyun's time, or a result if there is
- * no object.
+ * Signed calls to Dysmsapi or Dypnsapi. A call returns the object in the answer, or a result if there is none or if it is
+ * an error. Both have Aliyun's time if it is known.
  */
 export function createAliyunCall(
-  ask: ReturnType<typeof createHttpProvider>['ask'],
+  { ask, notUnderstood }: Pick<ReturnType<typeof createHttpProvider>, 'ask' | 'notUnderstood'>,
   settings: AccessKey & { readonly endpoint: string },
   clock: () => number,
 ) {
@@ -22,6 +23,9 @@ export function createAliyunCall(
     const { headers } = signed
     const { result, answer } = await ask({ method, url, headers, body: '' }, signal)
     if (result) return { result }
-    return { answer: parseObject(answer.body), atMs: Date.parse(answer.headers.date ?? '') }
+    const object = parseObject(answer.body)
+    const atMs = Date.parse(answer.headers.date ?? '')
+    if (object?.Code === 'OK') return { answer: object, atMs }
+    return { result: resultOfCode(object?.Code, object?.Message) ?? notUnderstood(answer), atMs }
   }
 }

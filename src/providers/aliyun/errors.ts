@@ -10,7 +10,7 @@ import { isCode, type Refusal, refused } from '../send-result.ts'
  * A repeat at once never helps, and no other recipient is affected. Every other cap belongs to the account. Dypnsapi has
  * some of the codes without `isv`, and `biz.FREQUENCY` for a number that gets a second code too soon.
  */
-const kinds: ReadonlyMap<string, Refusal> = new Map([
+const kinds: ReadonlyMap<string, Refusal | 'barred'> = new Map([
   ['isv.MOBILE_NUMBER_ILLEGAL', 'invalid_recipient'],
   ['MOBILE_NUMBER_ILLEGAL', 'invalid_recipient'],
   ['isv.BUSINESS_LIMIT_CONTROL', 'postponed'],
@@ -24,6 +24,10 @@ const kinds: ReadonlyMap<string, Refusal> = new Map([
   ['isv.OUT_OF_SERVICE', 'unavailable'],
   ['isv.PRODUCT_UNSUBSCRIBE', 'unavailable'],
   ['isv.PRODUCT_UN_SUBSCRIPT', 'unavailable'],
+  // The account sent nothing for 45 days (https://developer.aliyun.com/ask/636559).
+  ['isv.SECURITY_FROZEN_ACCOUNT', 'unavailable'],
+  // The person has unsubscribed.
+  ['isv.CUSTOMER_REFUSED', 'barred'],
   // Caps on all messages of the account. Only the owner of the account can lift them.
   ['isv.DAY_LIMIT_CONTROL', 'throttled'],
   ['isv.MONTH_LIMIT_CONTROL', 'throttled'],
@@ -31,8 +35,9 @@ const kinds: ReadonlyMap<string, Refusal> = new Map([
 
 const hourMs = 3_600_000
 
-export function resultOfCode(code: unknown, sentence: unknown): SendResult {
-  if (!isCode(code)) return { kind: 'unknown', detail: 'aliyun: answer not understood' }
+/** Undefined for a value that is no code. */
+export function resultOfCode(code: unknown, sentence: unknown): SendResult | undefined {
+  if (!isCode(code)) return undefined
   const detail = `aliyun ${code}`
   if (code.startsWith('Throttling')) return refused('throttled', detail)
   const kind = kinds.get(code) ?? (code.startsWith('isv.') ? 'rejected' : 'unavailable')

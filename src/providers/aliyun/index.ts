@@ -5,7 +5,6 @@ import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
 import { createAliyunCall } from './call.ts'
-import { resultOfCode } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
 import { type AliyunSettings, aliyunSettings } from './settings.ts'
 import { noTemplate, textOf } from './text.ts'
@@ -32,9 +31,9 @@ const pageSize = 50
 const maxPages = 20
 
 function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps): Provider {
-  const { ask, providerWith } = createHttpProvider(aliyun, name, deps)
+  const http = createHttpProvider(aliyun, name, deps)
   const { clock } = deps
-  const call = createAliyunCall(ask, settings, clock)
+  const call = createAliyunCall(http, settings, clock)
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     const number = vendorNumber(message.to)
@@ -44,7 +43,6 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
     const query = { PhoneNumbers: number, ...text, OutId: message.noticeId }
     const { result, answer } = await call('SendSms', query, signal)
     if (result) return result
-    if (answer?.Code !== 'OK') return resultOfCode(answer?.Code, answer?.Message)
     return accepted(answer.BizId)
   }
 
@@ -54,7 +52,7 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
     for (let page = 1; page <= maxPages; page += 1) {
       const asked = { ...query, CurrentPage: String(page) }
       const { answer, atMs } = await call('QuerySendDetails', asked, signal)
-      const details = answer?.Code === 'OK' && answer.SmsSendDetailDTOs
+      const details = answer?.SmsSendDetailDTOs
       const records = isObject(details) ? details.SmsSendDetailDTO : undefined
       if (!Array.isArray(records)) return { isTaken: undefined, atMs }
       const isTaken = records.some((record) => isObject(record) && record.OutId === noticeId)
@@ -87,7 +85,7 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
       : { kind: 'unknown', detail: 'aliyun: the message is not in the records yet' }
   }
 
-  return providerWith({ send, query })
+  return http.providerWith({ send, query })
 }
 
 /**

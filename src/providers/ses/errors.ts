@@ -9,6 +9,8 @@ const kinds: ReadonlyMap<unknown, Refusal> = new Map([
   ['MessageRejected', 'rejected'],
   ['BadRequestException', 'rejected'],
   ['TooManyRequestsException', 'throttled'],
+  // The common error of all services of AWS.
+  ['ThrottlingException', 'throttled'],
   ['LimitExceededException', 'throttled'],
 ])
 

@@ -22,7 +22,7 @@ export const ses: ProviderKind<SesSettings> = {
 const path = '/v2/email/outbound-emails'
 
 function createSes(name: string, settings: SesSettings, deps: ProviderDeps): Provider {
-  const { ask, providerWith } = createHttpProvider(ses, name, deps)
+  const { ask, notUnderstood, providerWith } = createHttpProvider(ses, name, deps)
   const { origin, host } = new URL(settings.endpoint)
   const { from, configurationSet } = settings
 
@@ -44,12 +44,10 @@ function createSes(name: string, settings: SesSettings, deps: ProviderDeps): Pro
     const { result, answer } = await ask(call, signal)
     if (result) return result
     const sent = parseObject(answer.body)
-    if (answer.status !== 200) {
+    if (answer.status >= 300) {
       return resultOfError(answer.headers['x-amzn-errortype'] ?? sent?.__type, answer.status)
     }
-    return typeof sent?.MessageId === 'string'
-      ? accepted(sent.MessageId)
-      : { kind: 'unknown', detail: 'ses: answer not understood' }
+    return typeof sent?.MessageId === 'string' ? accepted(sent.MessageId) : notUnderstood(answer)
   }
 
   return providerWith({ send })

@@ -9,6 +9,7 @@ export const command = {
   submitSm: 0x00000004,
   deliverSm: 0x00000005,
   dataSm: 0x00000103,
+  alertNotification: 0x00000102,
   unbind: 0x00000006,
   bindReceiver: 0x00000001,
   bindTransmitter: 0x00000002,

@@ -125,6 +125,8 @@ export function openSession(options: SessionOptions) {
     } else {
       if (!isUsualTalk()) end('too many requests', { isRefused: true })
       else if (pdu.commandId === command.enquireLink) answer(pdu, 0)
+      // The one request without an answer (4.12): a phone is back.
+      else if (pdu.commandId === command.alertNotification) return
       else if (pdu.commandId < command.genericNack) refuse(pdu)
     }
   }

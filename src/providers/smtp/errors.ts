@@ -23,6 +23,16 @@ export interface SmtpFailure {
   readonly responseCode?: number
 }
 
+/** Answers to MAIL, RCPT or DATA that the session has no login, or none that counts any more (RFC 4954). */
+const aboutLogin = [530, 534, 535, 538]
+
+/**
+ * "Daily user sending limit exceeded" of Gmail is 550 5.4.5 (https://support.google.com/a/answer/3726730), although RFC 3463
+ * calls this number a congestion. So no other message is accepted for a time.
+ */
+const quotaUsed = '5.4.5'
+const quotaWaitMs = 3_600_000
+
 /** A silent recipient occupies a connection during each attempt. The pause keeps a few of them from occupying all. */
 const silentRetryAfterMs = 30_000
 
@@ -43,9 +53,10 @@ export function resultOfFailure(
   const enhanced = enhancedCode(failure.response ?? '')
   const step = ['MAIL FROM', 'RCPT TO', 'DATA'].find((name) => name === command)
   const detail = ['SMTP', responseCode, enhanced, step && `at ${step}`].filter(Boolean).join(' ')
-  if (step === undefined || [421, 503, 530].includes(responseCode)) {
+  if (step === undefined || [421, 503, ...aboutLogin].includes(responseCode)) {
     return { kind: 'unavailable', detail }
   }
+  if (enhanced === quotaUsed) return { kind: 'throttled', retryAfterMs: quotaWaitMs, detail }
   if (responseCode < 500) {
     const isAboutServer = step === 'MAIL FROM' || enhanced?.startsWith('4.3.')
     return { kind: isAboutServer ? 'unavailable' : 'postponed', detail }
@@ -75,9 +86,11 @@ function isAboutRecipient(responseCode: number, enhanced: string | undefined, st
     return step === 'RCPT TO' && [550, 551, 553].includes(responseCode)
   }
   if (step === 'MAIL FROM') return false
-  // 5.1.7 and 5.1.8 are about the sender's address, 5.2.3 about the size of the message.
-  const { 1: subject, 2: number } = enhanced.split('.')
-  return (
-    (subject === '1' && number !== '7' && number !== '8') || (subject === '2' && number !== '3')
-  )
+  const { 1: subject, 2: number = '' } = enhanced.split('.')
+  // 5.1.7 and 5.1.8 are about the sender's address.
+  if (subject === '1') return number !== '7' && number !== '8'
+  // A mailbox that is disabled, full, or a list. Exchange Online answers 5.2.0 and 5.2.252 to the content if the account
+  // may not send. 5.2.3 is about the size of the message.
+  const aboutMailbox = step === 'RCPT TO' ? ['0', '1', '2', '4'] : ['1', '2', '4']
+  return subject === '2' && aboutMailbox.includes(number)
 }

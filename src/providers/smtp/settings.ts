@@ -1,4 +1,4 @@
-import addressparser from 'nodemailer/lib/addressparser'
+import { domainToASCII } from 'node:url'
 import { z } from 'zod'
 import { dkimSettingsIn } from './dkim.ts'
 
@@ -55,11 +55,20 @@ export interface Sender {
   readonly address: string
 }
 
-/** One address, with a name or without. */
+/**
+ * One address, with a name or without. The name may have any characters but < and >, with or without quotes around it, and
+ * is shown as it is written. The domain becomes ASCII, because it is also a part of Message-ID.
+ */
 export const sender = z.string().transform((text, context): Sender => {
-  const [first, ...others] = addressparser(text)
-  if (first?.address && others.length === 0 && isAddrSpec(first.address)) {
-    return { name: first.name, address: first.address }
+  const whole = text.trim()
+  const open = whole.lastIndexOf('<')
+  const named = whole.slice(0, Math.max(open, 0)).trim()
+  const given = open < 0 ? whole : whole.endsWith('>') ? whole.slice(open + 1, -1).trim() : ''
+  const at = given.lastIndexOf('@') + 1
+  const address = given.slice(0, at) + domainToASCII(given.slice(at))
+  if (isAddrSpec(given) && isAddrSpec(address) && !/[<>]/.test(named)) {
+    const quoted = /^"(.*)"$/s.exec(named)?.[1]
+    return { name: quoted?.replace(/\\(.)/gs, '$1') ?? named, address }
   }
   context.addIssue({
     code: 'custom',

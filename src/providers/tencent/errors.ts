@@ -9,7 +9,9 @@ const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 const dayMs = 24 * hourMs
 
-const recipientCapMs: ReadonlyMap<string, number> = new Map([
+/** Caps on one number, and the hours of advertising: Tencent sends it from 8 to 22 o'clock. */
+const laterMs: ReadonlyMap<string, number> = new Map([
+  ['FailedOperation.MarketingSendTimeConstraint', hourMs],
   ['LimitExceeded.DeliveryFrequencyLimit', minuteMs],
   ['LimitExceeded.PhoneNumberThirtySecondLimit', minuteMs / 2],
   ['LimitExceeded.PhoneNumberOneHourLimit', hourMs],
@@ -39,10 +41,11 @@ const kinds: ReadonlyMap<string, Refusal | 'barred'> = new Map([
   ['UnsupportedOperation', 'rejected'],
 ])
 
-export function resultOfCode(code: unknown): SendResult {
-  if (!isCode(code)) return { kind: 'unknown', detail: 'tencent: answer not understood' }
+/** Undefined for a value that is no code. */
+export function resultOfCode(code: unknown): SendResult | undefined {
+  if (!isCode(code)) return undefined
   const detail = `tencent ${code}`
-  const capMs = recipientCapMs.get(code) ?? (regionCap.test(code) ? hourMs : undefined)
+  const capMs = laterMs.get(code) ?? (regionCap.test(code) ? hourMs : undefined)
   if (capMs !== undefined) return { kind: 'postponed', retryAfterMs: capMs, detail }
   const [family = ''] = code.split('.')
   const kind = kinds.get(code) ?? kinds.get(family) ?? 'unavailable'

@@ -27,7 +27,7 @@ const maxClockErrorSeconds = 300
 const contentType = 'application/json; charset=utf-8'
 
 function createTencent(name: string, settings: TencentSettings, deps: ProviderDeps): Provider {
-  const { ask, providerWith } = createHttpProvider(tencent, name, deps)
+  const { ask, notUnderstood, providerWith } = createHttpProvider(tencent, name, deps)
   const { origin, host } = new URL(settings.endpoint)
 
   /** The `Response` object, or a result if there is none. */
@@ -48,16 +48,16 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
     const { result, answer } = await ask(call, signal)
     if (result) return { result }
     const response = parseObject(answer.body)?.Response
-    if (!isObject(response)) return { result: resultOfCode(undefined) }
-    if (isObject(response.Error)) return { result: resultOfCode(response.Error.Code) }
-    return { answer: response }
+    if (!isObject(response)) return { result: notUnderstood(answer) }
+    if (!isObject(response.Error)) return { answer: response, http: answer }
+    return { result: resultOfCode(response.Error.Code) ?? notUnderstood(answer) }
   }
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     const found = findVendorTemplate(settings.templates, message)
     if (!found) return { kind: 'rejected', detail: 'tencent: no template id for this template' }
     const chosen = typeof found === 'string' ? { id: found, params: [] } : found
-    const { result, answer } = await call(
+    const { result, answer, http } = await call(
       'SendSms',
       {
         PhoneNumberSet: [message.to],
@@ -73,7 +73,7 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
     if (result) return result
     const status = Array.isArray(answer.SendStatusSet) ? answer.SendStatusSet[0] : undefined
     if (!isObject(status) || status.Code !== 'Ok') {
-      return resultOfCode(isObject(status) ? status.Code : undefined)
+      return resultOfCode(isObject(status) ? status.Code : undefined) ?? notUnderstood(http)
     }
     return accepted(status.SerialNo)
   }

@@ -48,7 +48,7 @@ const authorizationOf = (accountSid: string, authToken: string) =>
   `Basic ${Buffer.from(`${accountSid}:${authToken}`).toString('base64')}`
 
 function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps): Provider {
-  const { ask, providerWith } = createHttpProvider(twilio, name, deps)
+  const { ask, notUnderstood, providerWith } = createHttpProvider(twilio, name, deps)
   const { accountSid, authToken, from, messagingServiceSid } = settings
   const url = new URL(`/2010-04-01/Accounts/${accountSid}/Messages.json`, settings.endpoint).href
   const headers = {
@@ -73,9 +73,7 @@ function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps
     if (result) return result
     const sent = parseObject(answer.body)
     if (answer.status < 200 || answer.status >= 300) return resultOfError(sent?.code, answer.status)
-    if (typeof sent?.sid !== 'string') {
-      return { kind: 'unknown', detail: 'twilio: answer not understood' }
-    }
+    if (typeof sent?.sid !== 'string') return notUnderstood(answer)
     if (sent.status === 'failed' || sent.status === 'undelivered') {
       return resultOfError(sent.error_code, answer.status)
     }

@@ -1,11 +1,20 @@
 import { z } from 'zod'
 
+/** Twilio refuses every message from another sender. */
+function isSender(text: string): boolean {
+  if (/^\+?\d{3,15}$/.test(text) || /^[a-z]+:\S+$/.test(text)) return true
+  return /^[\w &+-]{1,11}$/.test(text) && /[A-Za-z]/.test(text) && text === text.trim()
+}
+
 export const twilioSettings = z
   .strictObject({
     accountSid: z.string().regex(/^AC[0-9a-fA-F]{32}$/, 'must be AC and 32 hexadecimal digits'),
     authToken: z.string().min(1),
-    /** A number in E.164, a short code or an alphanumeric sender. */
-    from: z.string().min(1).optional(),
+    /** A number in E.164, a short code, up to 11 letters and digits, or the address of another channel. */
+    from: z
+      .string()
+      .refine(isSender, 'must be a number, or 1 to 11 letters, digits and spaces')
+      .optional(),
     messagingServiceSid: z
       .string()
       .regex(/^MG[0-9a-fA-F]{32}$/, 'must be MG and 32 hexadecimal digits')

@@ -1,7 +1,10 @@
 import type { SendResult } from '../provider.ts'
 import { type Refusal, refused } from '../send-result.ts'
 
-/** Maps the statuses of Vonage's SMS API to results. They arrive as text in HTTP 200. Others are `unknown`. */
+/**
+ * Maps the statuses of Vonage's SMS API to results. They arrive as text in HTTP 200. Every status but 0 is an error
+ * (https://developer.vonage.com/en/messaging/sms/guides/troubleshooting-sms), so a message with another one is not sent.
+ */
 const kinds: ReadonlyMap<string, Refusal | 'barred'> = new Map([
   ['1', 'throttled'], // more calls per second than the account may make
   ['2', 'rejected'], // a parameter is missing
@@ -17,11 +20,13 @@ const kinds: ReadonlyMap<string, Refusal | 'barred'> = new Map([
   ['12', 'rejected'], // too long
   ['14', 'unavailable'], // wrong signature
   ['15', 'rejected'], // this sender is not allowed
+  ['29', 'barred'], // a trial account, which sends only to listed numbers
+  ['32', 'unavailable'], // the account wants signed calls
+  ['33', 'barred'], // the number is out of use
 ])
 
-export function resultOfStatus(status: unknown): SendResult {
-  const kind = kinds.get(String(status))
-  return kind
-    ? refused(kind, `vonage ${status}`)
-    : { kind: 'unknown', detail: 'vonage: answer not understood' }
+/** Undefined for a value that is no status. */
+export function resultOfStatus(status: unknown): SendResult | undefined {
+  if (!/^\d{1,4}$/.test(String(status))) return undefined
+  return refused(kinds.get(String(status)) ?? 'rejected', `vonage ${status}`)
 }

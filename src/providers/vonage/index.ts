@@ -23,7 +23,7 @@ const shortestValidSeconds = 20
 const longestValidSeconds = 604_800
 
 function createVonage(name: string, settings: VonageSettings, deps: ProviderDeps): Provider {
-  const { ask, providerWith } = createHttpProvider(vonage, name, deps)
+  const { ask, notUnderstood, providerWith } = createHttpProvider(vonage, name, deps)
   const url = new URL('/sms/json', settings.endpoint).href
   const headers = { 'content-type': 'application/x-www-form-urlencoded' }
 
@@ -44,12 +44,12 @@ function createVonage(name: string, settings: VonageSettings, deps: ProviderDeps
     const call = { method: 'POST', url, headers, body: form.toString() } as const
     const { result, answer } = await ask(call, signal)
     if (result) return result
-    if (answer.status === 401) return resultOfStatus('4')
     const messages = parseObject(answer.body)?.messages
     // A long text is sent in parts, and each has its status.
     const parts = Array.isArray(messages) ? messages.filter(isObject) : []
-    const sent = parts.find(({ status }) => status === '0')
-    return sent ? accepted(sent['message-id']) : resultOfStatus(parts[0]?.status)
+    const sent = parts.find(({ status }) => String(status) === '0')
+    if (sent) return accepted(sent['message-id'])
+    return resultOfStatus(parts[0]?.status) ?? notUnderstood(answer)
   }
 
   return providerWith({ send })
