@@ -1,4 +1,4 @@
-import { type ConnectionOptions, Queue } from 'bullmq'
+import { type ConnectionOptions, type Job, Queue } from 'bullmq'
 import { createBatcher } from '../base/batcher.ts'
 import { type Channel, channels } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
@@ -43,8 +43,7 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
           const added = [...jobs, ...sharedJobs(notices)].map(jobOf)
           const there = await reachRedis(inTime(queue.addBulk(added)))
           const overdue = there.filter((_, at) => jobs[at]?.[0]?.isOverdue)
-          // `promote` fails for jobs that are not delayed, which is fine.
-          await reachRedis(inTime(Promise.allSettled(overdue.map((job) => job.promote()))))
+          await reachRedis(inTime(Promise.all(overdue.map((job) => runNow(queue, job)))))
         },
       }),
     )
@@ -73,6 +72,22 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
       await Promise.all([...queues.values()].map((queue) => queue.close()))
     },
   }
+}
+
+/**
+ * Runs a job that is delayed. A job in no list of the queue, or in a list of finished jobs, would block its id for ever. So
+ * it is made again. If it has just run instead, the second job finds the notice ended.
+ */
+async function runNow(queue: Queue<JobData>, job: Job<JobData>): Promise<void> {
+  const isPromoted = await job.promote().then(
+    () => true,
+    () => false,
+  )
+  if (isPromoted) return
+  const state = await job.getState()
+  if (!['unknown', 'failed', 'completed'].includes(state)) return
+  await job.remove()
+  await queue.add(job.name, job.data, job.opts)
 }
 
 /** A job of one notice has its id, so another add changes nothing. It can also be delayed or promoted. */

@@ -111,6 +111,25 @@ test('overdue: a job that a clock put off runs now; one that waits or is in hand
   expect((await queue.getJobs(['delayed'])).map(({ id }) => id)).toEqual([later.id])
 })
 
+test.each(['no list', 'failed', 'completed'])(
+  'overdue: a job that is in %s of the queue does not block the id of its notice: it is made again',
+  async (place) => {
+    const queue = queueOf('email')
+    await queue.obliterate({ force: true })
+    const { id } = notice()
+    await queue.add('send', { id }, { jobId: id })
+    const keyOf = (list: string) => queue.toKey(list)
+    await redis.client.lrem(keyOf('wait'), 0, id)
+    if (place !== 'no list') await redis.client.zadd(keyOf(place), 1, id)
+    const job = { id, channel: 'email', kind: 'notice' } as const
+    await producer.add(job)
+    for (let turn = 0; turn < 2; turn++) await producer.add({ ...job, isOverdue: true })
+    const waiting = await queue.getJobs(['waiting', 'prioritized', 'failed', 'completed'])
+    expect(waiting.map((one) => [one.id, one.data])).toEqual([[id, { id }]])
+    expect(await queue.getPrioritizedCount()).toBe(1)
+  },
+)
+
 test('Redis frozen: add is Unavailable within its deadline, and works again afterwards (F5)', async () => {
   const server = await ownRedis()
   const client = connectRedis(server.url, 'producer', () => {})
