@@ -557,6 +557,43 @@ describe('smtp', () => {
     expect(taken).toHaveLength(2)
   })
 
+  it('a mail is refused while the server is probed → the next mail keeps the connection, and is answered', async () => {
+    let [connections, recipients] = [0, 0]
+    const probe = { greet: () => {}, closed: Promise.withResolvers<void>() }
+    const probed = Promise.withResolvers<void>()
+    const { port } = await start({
+      onConnect(_session, done) {
+        connections++
+        if (connections !== 2) return done()
+        probe.greet = done
+        probed.resolve()
+      },
+      onClose: () => probe.closed.resolve(),
+      async onRcptTo(_to, _session, done) {
+        recipients++
+        if (recipients !== 2) return done()
+        await probed.promise
+        done(Object.assign(new Error('4.2.0 later'), { responseCode: 450 }))
+      },
+      onData(stream, _session, done) {
+        stream.resume()
+        stream.on('end', async () => {
+          if (recipients < 3) return done()
+          probe.greet()
+          await probe.closed.promise
+          await setTimeout(100)
+          done()
+        })
+      },
+    })
+    const provider = create(`smtp://127.0.0.1:${port}`)
+    const send = () => provider.send({ ...message, noticeId: newId() }, never)
+    expect((await send()).kind).toBe('accepted')
+    expect((await send()).kind).toBe('postponed')
+    expect((await send()).kind).toBe('accepted')
+    expect(connections).toBe(2)
+  })
+
   it('a server that is usually slow keeps its connection', async () => {
     let [slowMs, connections] = [1_200, 0]
     const { port } = await start({

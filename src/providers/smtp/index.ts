@@ -91,12 +91,14 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
     const messageId = `<${message.noticeId}@${domain}>`
     const deadline = startDeadline(signal, timeoutMs)
     let isServerAlive = false
+    let isOver = false
     let leave = () => {}
     const startMs = performance.now()
     const timers = [
       setTimeout(async () => {
         isServerAlive = await isAlive()
-        if (!isServerAlive || isHandedOver) return
+        // After its end, another mail may have the connection.
+        if (!isServerAlive || isHandedOver || isOver) return
         onAlive?.()
         const leaveInMs = leaveAfterTimes * usualMs - (performance.now() - startMs)
         timers.push(setTimeout(() => leave(), Math.max(leaveInMs, 0)))
@@ -117,6 +119,7 @@ function createSmtp(name: string, settings: SmtpSettings, deps: ProviderDeps): P
     } catch (error) {
       return resultOfFailure(error as SmtpFailure, isHandedOver, isServerAlive)
     } finally {
+      isOver = true
       timers.forEach(clearTimeout)
       deadline.clear()
     }
