@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { readFileSync, statSync } from 'node:fs'
 import tls from 'node:tls'
 import { parseEnv } from 'node:util'
@@ -30,8 +31,12 @@ function readEnvFile(): void {
   const { size } = statSync('.env', { throwIfNoEntry: false }) ?? {}
   if (size === undefined) return
   if (size > maxBytes) throw Object.assign(new Error(), { code: 'above 1 MB' })
+  const bytes = readFileSync('.env')
+  if (!isUtf8(bytes) || bytes.includes(0)) {
+    throw Object.assign(new Error(), { code: 'not UTF-8; save it as UTF-8' })
+  }
   // Some editors begin a file with a byte order mark, which would become part of the first name.
-  const values = parseEnv(readFileSync('.env', 'utf8').replace(/^\uFEFF/, ''))
+  const values = parseEnv(bytes.toString().replace(/^\uFEFF/, ''))
   for (const [name, value] of Object.entries(values)) process.env[name] ??= value
 }
 

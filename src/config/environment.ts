@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import type { LogLevel } from '../base/log.ts'
+import { readPostgresAddress } from '../base/postgres-address.ts'
+import { findRedisMistake } from '../base/redis-address.ts'
 
 const logLevels = [
   'fatal',
@@ -29,12 +31,22 @@ export const redisUrl = z
     (url) => !url.includes('+sentinel:') || /^[^/]*\/\/[^/]+\/[^/?]/.test(url),
     'must have the name of the master after the sentinels: redis+sentinel://h:p,h:p/name',
   )
+  .superRefine((url, { issues, addIssue }) => {
+    const message = issues.length === 0 && findRedisMistake(url)
+    if (message) addIssue(message)
+  })
 
 const environmentSchema = z.object({
   PORT: wholeNumber(65_535).default(3000),
   HOST: z.string().default('0.0.0.0'),
   ADMIN_PORT: wholeNumber(65_535).default(9100),
-  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must be a postgresql:// address'),
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, { error: 'must be a postgresql:// address', abort: true })
+    .refine(
+      (url) => readPostgresAddress(url) !== undefined,
+      'is not an address of one server; percent-encode # / ? and @ in the password',
+    ),
   REDIS_URL: redisUrl,
   POSTERN_CONFIG: z.string().default('./postern.yaml'),
   SECRET: secret,
@@ -55,12 +67,21 @@ export type Environment = z.infer<typeof environmentSchema>
 /** Every variable that Postern reads, in the order of the schema. A test compares `.env.example` with it. */
 export const environmentNames = Object.keys(environmentSchema.shape)
 
-/** Reads the environment. An empty value counts as not set. Returns every problem, not only the first. */
+/** Processes derive keys from the whole text. */
+const kept = ['SECRET', 'SECRET_PREVIOUS']
+
+/**
+ * Reads the environment. An empty value counts as not set. Secrets of Kubernetes that were made from files end with a line
+ * break, which is no part of a value. Returns every problem, not only the first.
+ */
 export function readEnvironment(
   env: Readonly<Record<string, string | undefined>>,
 ): { ok: true; environment: Environment } | { ok: false; problems: string[] } {
   const given = Object.fromEntries(
-    environmentNames.map((name) => [name, env[name] === '' ? undefined : env[name]]),
+    environmentNames.map((name) => {
+      const text = kept.includes(name) ? env[name] : env[name]?.trim()
+      return [name, text === '' ? undefined : text]
+    }),
   )
   const parsed = environmentSchema.safeParse(given)
   if (parsed.success) return { ok: true, environment: Object.freeze(parsed.data) }

@@ -32,6 +32,12 @@ export function examineSecrets(
         advice,
       )
     }
+    if (isWrapped(value)) {
+      return warning(
+        `${name} begins or ends with quotes, spaces or a line break, which are a part of it`,
+        'give every process exactly the same text; remove them only before the first code is sent',
+      )
+    }
     if (placeholder.test(value))
       return warning(`${name} contains words instead of random characters`, advice)
     return ok(`${name} is long and looks random`)
@@ -48,6 +54,10 @@ export function examineSecrets(
   }
   return findings
 }
+
+/** `docker run --env-file` keeps quotes, and secrets of Kubernetes keep the line break of a file. `.env` keeps neither. */
+const isWrapped = (text: string) =>
+  text !== text.trim() || (/^["']/.test(text) && text.at(0) === text.at(-1))
 
 /** Estimates the bits from the text alone: each character counts by its frequency, and a repeated part counts once. */
 function bitsOf(text: string): number {

@@ -30,6 +30,7 @@ export function parseLocatedYaml(
     lineCounter: lines,
     prettyErrors: false,
     uniqueKeys: true,
+    merge: true,
   })
   const located = (line: number, message: string) => `${path}:${line}: ${message}`
   const lineAt = (offset: number) => lines.linePos(offset).line
@@ -42,15 +43,25 @@ export function parseLocatedYaml(
   visit(document, {
     Scalar(_, node) {
       if (typeof node.value !== 'string') return
-      node.value = node.value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (whole, name: string) => {
-        const value = env[name]
-        if (value) return value
-        unset.add(whole)
-        problems.push(
-          located(lineAt(node.range?.[0] ?? 0), `${name} is not set in the environment`),
-        )
-        return whole
-      })
+      const report = (message: string) =>
+        problems.push(located(lineAt(node.range?.[0] ?? 0), message))
+      node.value = node.value.replace(
+        /\$\{([A-Za-z_][A-Za-z0-9_]*\})?/g,
+        (whole, inner?: string) => {
+          if (inner === undefined) {
+            // Its text would become the secret.
+            report(`a variable is written \${NAME}, with letters, digits and _, and has no default`)
+            return whole
+          }
+          const name = inner.slice(0, -1)
+          // A secret that was made from a file ends with a line break.
+          const value = env[name]?.trim()
+          if (value) return value
+          unset.add(whole)
+          report(`${name} is not set in the environment`)
+          return whole
+        },
+      )
     },
   })
 

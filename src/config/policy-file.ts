@@ -5,6 +5,7 @@
  * This room knows the frame of the file. The contents of `policies` and of a provider are checked by the rooms that
  * use them, through `checks`. Those problems get their lines here.
  */
+import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
@@ -21,16 +22,17 @@ export async function readPolicyFile(
   env: Readonly<Record<string, string | undefined>>,
   checks: SectionChecks,
 ): Promise<PolicyFileResult> {
-  let text: string
+  let bytes: Buffer
   try {
-    text = readFileSync(path, 'utf8')
+    bytes = readFileSync(path)
   } catch (error) {
     return {
       ok: false,
       problems: [`${path} cannot be read (${(error as { code?: string }).code})`],
     }
   }
-  return parsePolicyFile(text, path, env, checks)
+  if (!isUtf8(bytes)) return { ok: false, problems: [`${path} is not UTF-8; save it as UTF-8`] }
+  return parsePolicyFile(bytes.toString(), path, env, checks)
 }
 
 /** `path` names the file in messages and is the base of relative paths in it. */
@@ -42,7 +44,7 @@ export async function parsePolicyFile(
 ): Promise<PolicyFileResult> {
   const yaml = parseLocatedYaml(text, path, env)
   if (!yaml.ok) return yaml
-  const parsed = policyFileSchema.safeParse(yaml.value, missingInWords)
+  const parsed = policyFileSchema.safeParse(yaml.value, inWords)
   const { found, templateProblems } = await crossCheck(yaml.value, checks, path)
   const { recipients } = parsed.data ?? {}
   const refused = await readRefused(recipients?.refuse ?? [], dirname(path), (to) =>
@@ -88,6 +90,17 @@ export function settingsProblems<Settings>(
     const message = `the settings of this kind cannot be checked: ${(error as Error).message}`
     return [{ path: ['kind'], message }]
   }
+}
+
+/** YAML reads `0123`, `+49…` and `true` without quotes as numbers and truth values. */
+const inWords = {
+  error(issue: { code?: string; expected?: string; input?: unknown }) {
+    const { expected, input } = issue
+    const isBare = typeof input === 'number' || typeof input === 'boolean'
+    return expected === 'string' && isBare
+      ? 'must be a text; put it in quotes'
+      : missingInWords.error(issue)
+  },
 }
 
 /** The problems of a schema; each unknown key is a separate problem. */

@@ -131,9 +131,8 @@ export const policyFileSchema = z.strictObject({
         .default([]),
       /** Numbers and addresses that get no messages, and files with one number or address per line. */
       refuse: z
-        .union([z.string(), z.array(z.string())])
-        .default([])
-        .transform((value): readonly string[] => [value].flat()),
+        .preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(z.string()))
+        .default([]),
       mail: z
         .strictObject({
           /** Domains that get no mail, with all their subdomains. */

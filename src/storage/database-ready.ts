@@ -83,6 +83,8 @@ function postgresProblem(error: unknown): string {
   const { code = '', message = '' } = error as { code?: string; message?: string }
   const known = problems.find(([pattern]) => pattern.test(code))?.[1]
   if (known) return known(message)
+  // The driver's error has no code.
+  if (/does not support SSL/.test(message)) return noTls
   // An unknown SQLSTATE explains more than "out of reach".
   if (/^(?!E)[0-9A-Z]{5}$/.test(code)) return `postgresql reports: ${message} (${code})`
   return 'postgresql is out of reach'
@@ -91,6 +93,8 @@ function postgresProblem(error: unknown): string {
 function noRight(message: string): string {
   return `postgresql user lacks a right: ${message}`
 }
+
+const noTls = 'postgresql does not speak TLS, which DATABASE_URL asks for (sslmode)'
 
 const throughPooler =
   'postgresql is behind a pooler that changes sessions; point DATABASE_URL at PostgreSQL itself'

@@ -5,9 +5,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
+import { readPostgresAddress } from '../base/postgres-address.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import { PrismaClient } from './generated/client.ts'
-import { enterSchema, schemaInUrl } from './schema.ts'
+import { enterSchema } from './schema.ts'
 import { openSession } from './session.ts'
 
 export interface Database {
@@ -56,7 +57,7 @@ export function openDatabase(
   },
 ): Database {
   let clockAheadMs = () => Date.now() - performance.now()
-  const wantedSchema = schemaInUrl(url)
+  const { connectionString = url, schema: wantedSchema } = readPostgresAddress(url) ?? {}
   /** The schema of the newest connection. Unknown before the first one. */
   let schema: string | undefined
   async function onConnect(client: pg.ClientBase): Promise<void> {
@@ -67,7 +68,7 @@ export function openDatabase(
   }
 
   const pool = new pg.Pool({
-    connectionString: url,
+    connectionString,
     max: options.maxConnections,
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: statementTimeoutMs,
@@ -106,7 +107,7 @@ export function openDatabase(
     async onOwnConnection({ statementTimeoutMs, signal }, work) {
       signal?.throwIfAborted()
       const client = new pg.Client({
-        connectionString: url,
+        connectionString,
         connectionTimeoutMillis: connectTimeoutMs,
         statement_timeout: statementTimeoutMs,
         idle_in_transaction_session_timeout: 10_000,

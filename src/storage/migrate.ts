@@ -15,7 +15,8 @@ import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { prepareSchema, schemaInUrl } from './schema.ts'
+import { readPostgresAddress } from '../base/postgres-address.ts'
+import { prepareSchema } from './schema.ts'
 import { openSession } from './session.ts'
 
 const migrationsFolder = new URL('../../prisma/migrations/', import.meta.url)
@@ -44,8 +45,9 @@ export async function migrate(
   { folder = migrationsFolder, patience = defaultPatience } = {},
 ): Promise<string[]> {
   const migrations = await readMigrations(folder)
+  const { connectionString = databaseUrl, schema } = readPostgresAddress(databaseUrl) ?? {}
   const client = new pg.Client({
-    connectionString: databaseUrl,
+    connectionString,
     connectionTimeoutMillis: 5_000,
     statement_timeout: statementTimeoutMs,
   })
@@ -54,7 +56,7 @@ export async function migrate(
     // Refuses a pooler: behind one, the lock below could outlive this process.
     await openSession(client, statementTimeoutMs)
     await client.query('SELECT pg_advisory_lock($1)', [migrationLockId])
-    await prepareSchema(client, schemaInUrl(databaseUrl))
+    await prepareSchema(client, schema)
     const applied = await appliedChecksums(client)
     // `IF NOT EXISTS` would need the right to create tables also for a table that exists.
     if (!applied) await client.query(createMigrationsTable)

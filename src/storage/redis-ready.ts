@@ -104,6 +104,10 @@ function whyNoConnection({ message }: Error): string | undefined {
   if (/certificate|altnames/i.test(message)) {
     return 'redis has a certificate that is not trusted; set CA_FILE'
   }
+  // A server without TLS closes; another one gives an answer that OpenSSL can't read.
+  if (/before secure TLS connection|wrong version number|packet length too long/i.test(message)) {
+    return 'redis does not answer with TLS at this port, which REDIS_URL asks for (rediss)'
+  }
   if (/\b(NOAUTH|WRONGPASS)\b|invalid (username-)?password/.test(message)) {
     return isOfSentinel
       ? 'redis sentinels refuse the password; check ?sentinelPassword= in REDIS_URL'

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { startCountdown } from '../base/deadline.ts'
+import { readRedisAddress } from '../base/redis-address.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { dropConnections, dropSilent, isOfReplica } from '../base/redis-trust.ts'
-import { readRedisAddress } from './redis-address.ts'
 
 /**
  * The role of a connection decides its behaviour when Redis is away.

@@ -5,12 +5,6 @@
  */
 import type pg from 'pg'
 
-/** The schema in the address; undefined if it names none. */
-export function schemaInUrl(databaseUrl: string): string | undefined {
-  if (!URL.canParse(databaseUrl)) return undefined
-  return new URL(databaseUrl).searchParams.get('schema') || undefined
-}
-
 /** Makes the connection use the schema that has the tables, and returns its name. Throws if there are no tables. */
 export async function enterSchema(
   client: pg.ClientBase,

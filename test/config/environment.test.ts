@@ -93,3 +93,72 @@ describe('single values', () => {
     expect(readEnvironment({ ...needed, [name]: value }).ok).toBe(true)
   })
 })
+
+test.each([
+  'postgresql://u:p#w@h/d',
+  'postgresql://u:p/w@h/d',
+  'postgresql://u:p@h:abc/d',
+  'postgresql://u:p@h1,h2:5432/d',
+])(
+  'readEnvironment: a DATABASE_URL that the driver cannot read (%s) → refused, with what to do',
+  (url) => {
+    expect(readEnvironment({ ...needed, DATABASE_URL: url })).toEqual({
+      ok: false,
+      problems: [
+        'DATABASE_URL: is not an address of one server; percent-encode # / ? and @ in the password',
+      ],
+    })
+  },
+)
+
+test.each([
+  ['redis://:p%w@h', /percent-encode/],
+  ['redis://:p#w@h', /percent-encode/],
+  ['redis://h:abc', /percent-encode/],
+  ['redis://h/shop', /database.* number/],
+  ['redis+cluster://h:abc', /h:abc.* host:port/],
+  ['redis+cluster://h:99999', /h:99999.* host:port/],
+  ['redis+cluster://h1:1, h2:2', / h2:2.* host:port/],
+  ['redis+cluster://h1,', /host:port/],
+  ['redis+cluster://:p@ss@h', /percent-encode/],
+  ['redis+cluster://:p%w@h', /percent-encode/],
+  ['redis+cluster://h/2', /no database/],
+  ['redis+sentinel://2001:db8::1:26379/m', /host:port/],
+  ['redis+sentinel://h/m/2', /no database/],
+  ['redis+sentinel://h/m?db=2', /\?db is not read/],
+  ['redis+sentinel://h/m?sentinelpassword=x', /\?sentinelpassword is not read/],
+])(
+  'readEnvironment: REDIS_URL %s → refused, because part of it would be read another way',
+  (url, reason) => {
+    const read = readEnvironment({ ...needed, REDIS_URL: url })
+    expect(read.ok ? [] : read.problems).toEqual([expect.stringMatching(reason)])
+  },
+)
+
+test.each([
+  'redis://h/3',
+  'redis://h?db=2',
+  'rediss://user:p%40ss@h.example:6380/0',
+  'redis+cluster://:pw@[::1]:7000,h2:7001/',
+  'rediss+sentinel://s1,s2:26380/my%20main?sentinelPassword=a+b%26c',
+])('readEnvironment: REDIS_URL %s → accepted', (url) => {
+  expect(readEnvironment({ ...needed, REDIS_URL: url }).ok).toBe(true)
+})
+
+test('readEnvironment: a line break behind a value, as secrets made from files have → it is no part of the value', () => {
+  const read = readEnvironment({
+    DATABASE_URL: `${needed.DATABASE_URL}\n`,
+    REDIS_URL: 'redis+sentinel://h/main\n',
+    LOG_LEVEL: 'info\r\n',
+    // Older processes have derived their keys from the whole text.
+    SECRET: `${needed.SECRET}\n`,
+  })
+  expect(read).toMatchObject({
+    environment: {
+      DATABASE_URL: needed.DATABASE_URL,
+      REDIS_URL: 'redis+sentinel://h/main',
+      LOG_LEVEL: 'info',
+      SECRET: `${needed.SECRET}\n`,
+    },
+  })
+})

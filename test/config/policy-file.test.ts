@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, inject, test } from 'vitest'
 import { z } from 'zod'
 import type { SectionChecks } from '../../src/config/cross-checks.ts'
 import { parsePolicyFile, readPolicyFile, settingsProblems } from '../../src/config/policy-file.ts'
@@ -231,4 +233,58 @@ test.each([
 ])('an alias %s is refused as a problem of the file', async (_, text) => {
   const problems = await problemsOf(read(text))
   expect(problems).toContainEqual(expect.stringMatching(/^\/etc\/postern\/postern\.yaml: .*alias/i))
+})
+
+test('a file of another encoding → refused as such, and nothing is read from it', async () => {
+  const folder = inject('runFolder')
+  const problem = async (bytes: Buffer) => {
+    const path = join(folder, 'another-encoding.yaml')
+    writeFileSync(path, bytes)
+    const read = await readPolicyFile(path, {}, noChecks)
+    return read.ok ? [] : read.problems.map((text) => text.replace(path, 'file'))
+  }
+  const latin1 = Buffer.from(`${small}# caf\u00e9\n`, 'latin1')
+  for (const bytes of [latin1, Buffer.from(`\ufeff${small}`, 'utf16le')]) {
+    expect(await problem(bytes)).toEqual(['file is not UTF-8; save it as UTF-8'])
+  }
+  expect(await problem(Buffer.from(`\ufeff${small}`))).toEqual([])
+})
+
+test('a number or a word of YAML where a text belongs → the problem says to quote it', async () => {
+  const text = `${small}testing: { recipients: [{ to: +15005550006, code: 0123 }], until: 2030-01-01 }
+recipients: { countries: [GB, true], refuse: [+8613800138000] }
+`
+  expect(await problemsOf(read(text))).toEqual(
+    [
+      /:5: recipients\.countries\.1: must be a text; put it in quotes$/,
+      /:5: recipients\.refuse\.0: must be a text; put it in quotes$/,
+      /:4: testing\.recipients\.0\.to: must be a text; put it in quotes$/,
+      /:4: testing\.recipients\.0\.code: must be a text; put it in quotes$/,
+    ].map((pattern) => expect.stringMatching(pattern)),
+  )
+})
+
+test.each(['TOKEN:-x}', 'MY-TOKEN}', '}', 'B', ' TOKEN }'].map((rest) => `a\${${rest}`))(
+  'a variable in a form that is not read (%s) → refused, because its text would be the value',
+  async (value) => {
+    const text = small.replace('kind: sandbox', `kind: sandbox, secret: "${value}"`)
+    expect(await problemsOf(read(text, { TOKEN: 'x' }))).toEqual([
+      expect.stringMatching(/:2: a variable is written \$\{NAME\}, with letters, digits and _/),
+    ])
+  },
+)
+
+test('a line break around the value of a variable is no part of it', async () => {
+  const text = small.replace('kind: sandbox', `kind: sandbox, secret: "\${A}-"`)
+  const result = await read(text, { A: 'x\ny\n' })
+  expect(result.ok && result.file.providers.box?.settings).toEqual({ secret: 'x\ny-' })
+})
+
+test('merge keys: a provider takes the settings of another, and its own win', async () => {
+  const text = small.replace(
+    'providers: { box: { kind: sandbox } }',
+    'providers: { box: &box { kind: sandbox, a: 1, b: 2 }, other: { <<: *box, b: 3 } }',
+  )
+  const result = await read(text)
+  expect(result.ok && result.file.providers.other).toMatchObject({ settings: { a: 1, b: 3 } })
 })

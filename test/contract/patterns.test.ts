@@ -7,8 +7,6 @@ import { expect, test } from 'vitest'
 import { findSourceFiles, readSource, type SyntaxNode, walkSource } from '../tools/source-files.ts'
 
 const known: Readonly<Record<string, string>> = {
-  '/\\$\\{([A-Za-z_][A-Za-z0-9_]*)\\}/g':
-    "the operator's own file, and each start is a $ of its own",
   '/\\{[a-zA-Z_]\\w*\\}/g': "the operator's own keys, and each start is a { of its own",
   '/\\{(\\w+)\\}/g': "the operator's own keys, and each start is a { of its own",
   '/^.*\\) \\S+ /s': 'a line of /proc',

@@ -1,7 +1,9 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
+import { readRedisAddress } from '../../src/base/redis-address.ts'
 import { examineRedis } from '../../src/storage/examine-redis.ts'
 import { connectRedis, firstTry } from '../../src/storage/redis.ts'
-import { readRedisAddress } from '../../src/storage/redis-address.ts'
 import { lookAtRedis } from '../../src/storage/redis-ready.ts'
 import { ownSentinelWithPassword, primaryPassword } from '../tools/redis-topologies.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -74,3 +76,23 @@ test('Redis with another password: the reason is named', async () => {
     reasons: ['redis refuses the password; check REDIS_URL'],
   })
 })
+
+test.each(['', '-ERR Protocol error\r\n'])(
+  'TLS to a server without TLS that says %j and closes: the reason is named',
+  async (answer) => {
+    const server = createServer((socket) => {
+      socket.on('error', () => {}).once('data', () => socket.end(answer))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const wrong = connectRedis(`rediss://127.0.0.1:${port}`, 'command', () => {})
+    releaseLater(() => {
+      wrong.disconnect()
+      server.close()
+    })
+    await firstTry(wrong)
+    expect(await lookAtRedis(wrong, 'test:')).toMatchObject({
+      reasons: ['redis does not answer with TLS at this port, which REDIS_URL asks for (rediss)'],
+    })
+  },
+)

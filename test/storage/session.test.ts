@@ -136,6 +136,39 @@ test('?schema=NAME → the schema is made, has the tables, and is read, beside t
   }
 })
 
+test('an address without a host before the path → its ?schema counts too', async () => {
+  const { url, pool } = await testDatabase()
+  const { username, password, port, pathname } = new URL(url)
+  const user = `${username}:${password}`
+  const inShop = `postgresql://${user}@${pathname}?host=127.0.0.1&port=${port}&schema=shop`
+  expect((await migrate(inShop)).length).toBeGreaterThan(5)
+  expect((await tablesIn(pool)).toSorted()).toEqual(['public', 'shop'])
+  expect(await reasonsPostgresNotReady(open(inShop))).toEqual([])
+})
+
+test('time limits in the address → Postern keeps to its own, and the connection is not taken for a pooler', async () => {
+  const { url } = await testDatabase()
+  const database = open(
+    `${url}?statement_timeout=30000&application_name=shop&query_timeout=1&idle_in_transaction_session_timeout=1`,
+  )
+  expect(await reasonsPostgresNotReady(database)).toEqual([])
+  const { rows } = await database.pool.query(
+    "SELECT current_setting('statement_timeout') AS statement, current_setting('application_name') AS name",
+  )
+  expect(rows).toEqual([{ statement: '1200ms', name: 'shop' }])
+  expect(await migrate(`${url}?statement_timeout=5`)).toEqual([])
+})
+
+test.each(['require', 'verify-full', 'prefer'])(
+  'sslmode=%s, and a server without TLS → the reason is named',
+  async (mode) => {
+    const { url } = await testDatabase()
+    expect(await reasonsPostgresNotReady(open(`${url}?sslmode=${mode}`))).toEqual([
+      'postgresql does not speak TLS, which DATABASE_URL asks for (sslmode)',
+    ])
+  },
+)
+
 test('a database whose encoding lacks most letters → not ready, with the reason', async () => {
   const { url, pool } = await testDatabase()
   const name = `latin_${process.pid}_${Math.random().toString(36).slice(2)}`

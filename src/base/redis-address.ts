@@ -46,6 +46,44 @@ export function readRedisAddress(url: string): RedisAddress {
   }
 }
 
+const encode = 'is not a URL; percent-encode # / ? @ and % in its password'
+const host = /^(?:\[[0-9a-f:.]+\]|[^:[\]\s]+)(?::(\d{1,5}))?$/i
+
+/** Why an address can't be read, or would be read another way than it was meant; undefined for a right one. */
+export function findRedisMistake(url: string): string | undefined {
+  const [, , kind, user = '', password = '', hosts = '', name = '', query = ''] =
+    form.exec(url) ?? []
+  if (!kind) {
+    const parsed = url.includes('+') && /^rediss?\+/.test(url) ? null : URL.parse(url)
+    if (!parsed || !isEncoded(parsed.username + parsed.password)) return encode
+    return /^\/?\d*$/.test(parsed.pathname)
+      ? undefined
+      : 'the database after the / must be a number'
+  }
+  if (![user, password, name, query].every(isEncoded)) return encode
+  const wrong = hosts
+    .split(',')
+    .find((text) => !(Number(host.exec(text)?.[1] ?? 1) <= 65_535 && host.test(text)))
+  if (wrong !== undefined) {
+    return `"${wrong}" must be host:port, without spaces, and an IPv6 host in brackets`
+  }
+  if (kind === 'cluster' ? name !== '' : name.includes('/')) {
+    return 'has no database; clusters have one, and behind Sentinels Postern uses the first'
+  }
+  const names = query.split('&').map((pair) => pair.split('=', 1)[0] ?? '')
+  const unread = names.find((one) => one !== '' && one !== 'sentinelPassword')
+  return unread === undefined ? undefined : `?${unread} is not read, only ?sentinelPassword`
+}
+
+function isEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** An IPv6 address is in brackets. */
 function readHost(text: string, defaultPort: number): Host {
   const [, bracketed, plain = '', port] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d+))?$/.exec(text) ?? []
