@@ -4,6 +4,7 @@ import * as z from 'zod'
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
 /** Ten years. A longer duration is a typing error, and Redis TTLs stay far from their limit. */
+export const longestDuration = '3650d'
 const maxDurationMs = 3_650 * unitMs.d
 
 /**
@@ -11,17 +12,24 @@ const maxDurationMs = 3_650 * unitMs.d
  * Whole positive numbers with exactly one unit; nothing above ten years.
  */
 export function parseDurationMs(text: string): number | undefined {
+  const durationMs = writtenMs(text)
+  return durationMs !== undefined && durationMs <= maxDurationMs ? durationMs : undefined
+}
+
+/** Whether a text is a duration, but a longer one than is possible. */
+export const isTooLong = (text: string) => (writtenMs(text) ?? 0) > maxDurationMs
+
+function writtenMs(text: string): number | undefined {
   const match = /^([1-9]\d{0,11})(ms|s|m|h|d)$/.exec(text)
-  if (!match) return undefined
-  const durationMs = Number(match[1]) * unitMs[match[2] as keyof typeof unitMs]
-  return durationMs <= maxDurationMs ? durationMs : undefined
+  return match ? Number(match[1]) * unitMs[match[2] as keyof typeof unitMs] : undefined
 }
 
 /** Schema of a duration. The value stays as it was written. */
 export const durationText = z
   .string()
+  .refine((text) => !isTooLong(text), `must be at most ${longestDuration}`)
   .refine(
-    (text) => parseDurationMs(text) !== undefined,
+    (text) => isTooLong(text) || parseDurationMs(text) !== undefined,
     'must be a duration such as 500ms, 60s, 5m, 1h or 7d',
   )
 

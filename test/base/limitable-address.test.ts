@@ -13,6 +13,10 @@ test.each([
   ['[2001:db8:1:2::7]', '2001:db8:1:2::/64'],
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['2001:db8::', '2001:db8:0:0::/64'],
+  // The end of any address may be written like IPv4, and an address of IPv4 without dots.
+  ['2001:db8:1:2::203.0.113.7', '2001:db8:1:2::/64'],
+  ['0:0:0:0:0:ffff:cb00:7107', '203.0.113.7'],
+  ['fe80::1%eth0.100', 'fe80:0:0:0::/64'],
   ['2400::3:4:5:6:7', '2400:0:0:3::/64'],
   // IPv4 behind a translator (RFC 6052, RFC 8215), by 6to4 and by Teredo.
   ['64:ff9b::198.51.100.9', '198.51.100.9'],

@@ -42,7 +42,7 @@ const problemsOf = (raw: unknown) => {
 describe('the policy file', () => {
   test.each<[raw: object, problem: string]>([
     [{ bucket: { burst: 1 } }, 'p.0.bucket.rate: expected a rate such as "10 per 1m"'],
-    ...['10', '10/m', '0 per 1m', '1.5 per 1s', '-1 per 1s', '1 per 0s', '2000000000 per 1s'].map(
+    ...['10', '10/m', '0 per 1m', '1.5 per 1s', '-1 per 1s', '1 per 0s'].map(
       (rate): [object, string] => [
         { bucket: { rate, burst: 1 } },
         `p.0.bucket.rate: "${rate}" is not a rate such as "10 per 1m"`,

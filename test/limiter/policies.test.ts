@@ -45,6 +45,24 @@ describe('policies', () => {
     )
   })
 
+  test('too long or too many: the problem names the most that is possible', () => {
+    const problems = problemsOf({
+      p: [
+        { name: 'a', key: '{u}', lockout: { limit: 3, window: '3651d', lock: '11574d' } },
+        { name: 'b', key: '{u}', sliding: '5 per 3651d' },
+        { name: 'c', key: '{u}', fixed: '1000000001 per 1h' },
+        { name: 'd', key: '{u}', bucket: { rate: '1 per 999999999h', burst: 1 } },
+      ],
+    })
+    expect(problems.toSorted()).toEqual([
+      'p.0.lockout.lock: must be at most 3650d',
+      'p.0.lockout.window: must be at most 3650d',
+      'p.1.sliding: "5 per 3651d" is above 1000000000 per 3650d',
+      'p.2.fixed: "1000000001 per 1h" is above 1000000000 per 3650d',
+      'p.3.bucket.rate: "1 per 999999999h" is above 1000000000 per 3650d',
+    ])
+  })
+
   test('what a rule or its kind lacks is called missing', () => {
     const problems = problemsOf({ p: [{ key: '{to}', lockout: { limit: 3, window: '5m' } }] })
     expect(problems.toSorted()).toEqual(['p.0.lockout.lock: is missing', 'p.0.name: is missing'])

@@ -465,6 +465,25 @@ describe('requests by id', () => {
     expect(await used()).toEqual([4, 2, 2])
   })
 
+  test('taken and given back over many windows: all is left each time, also of a use that has left meanwhile', async () => {
+    const { take, used, release, wait } = await policyOf(
+      { sliding: '10 per 1s' },
+      { fixed: '10 per 1s' },
+      { sliding: '200 per 1s' },
+      { bucket: { rate: '10 per 1s', burst: 10 } },
+    )
+    for (let call = 0; call < 30; call++) {
+      await take(4, `call ${call}`)
+      expect(await release(`call ${call}`)).toBe(true)
+      expect(await used()).toEqual([0, 0, 0, 0])
+      await wait(100)
+    }
+    await take(4, 'late')
+    await wait(5_000)
+    await release('late')
+    expect(await take(10)).toBe('0 0 190 0')
+  })
+
   test('release of named rules leaves the others', async () => {
     const { take, used, release } = await policyOf({ sliding: '9 per 60s' }, { fixed: '9 per 60s' })
     await take(2, 'a')

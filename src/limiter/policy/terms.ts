@@ -4,7 +4,13 @@
  */
 import { Cron } from 'croner'
 import * as z from 'zod'
-import { duration, durationText, parseDurationMs } from '../../base/durations.ts'
+import {
+  duration,
+  durationText,
+  isTooLong,
+  longestDuration,
+  parseDurationMs,
+} from '../../base/durations.ts'
 import type { missingInWords } from '../../base/missing.ts'
 
 /** A rule has exactly one of these members. Its name is the kind of the rule. */
@@ -86,7 +92,9 @@ const quota = (example: string, orElse = '', least = 0) =>
     const limit = Number(digits)
     const windowMs = parseDurationMs(window)
     if (windowMs && limit >= least && limit <= maxLimit) return { limit, window, windowMs }
-    context.addIssue(`"${text}" is not ${example}`)
+    const isAbove = limit > maxLimit || isTooLong(window)
+    const problem = isAbove ? `above ${maxLimit} per ${longestDuration}` : `not ${example}`
+    context.addIssue(`"${text}" is ${problem}`)
     return z.NEVER
   })
 
