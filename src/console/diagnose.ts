@@ -101,11 +101,11 @@ function leftMs(
   { limits, operations }: Told,
   nowMs: number,
 ): number {
-  const wasReset = operations.some((done) => done.what.includes('limits') && done.at >= at)
-  if (wasReset) return 0
   const states = limits.filter((limit) => limit.policy === policy && limit.rule === rule)
   const untilEndMs = at.getTime() + retryAfterMs - nowMs
-  if (states.length === 0) return untilEndMs
+  // An empty count can be left out of the story. A reset leaves counts that others share, and the story has those.
+  const wasReset = operations.some((done) => done.what.includes('limits') && done.at >= at)
+  if (states.length === 0) return wasReset ? 0 : untilEndMs
   return Math.min(untilEndMs, Math.max(...states.map(({ nextInMs }) => nextInMs)))
 }
 

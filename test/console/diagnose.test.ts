@@ -155,6 +155,14 @@ test('a refusal whose limit has room again, because support reset it, holds no m
   expect(held).toMatchObject({ name: 'refused', ms: 900_000 })
 })
 
+test('a refusal by a count that others share, as of an address: a reset of the recipient leaves it', () => {
+  const refusals = [refusal(20, { rule: 'ip', retryAfterMs: 600_000 })]
+  const limits = [limit(580_000, { rule: 'ip' })]
+  expect(of({ refusals, limits, operations: [reset(5, ['limits'])] })).toEqual([
+    { tone: 'bad', name: 'refused', rule: 'ip', ms: 580_000 },
+  ])
+})
+
 test('a code that was accepted after a refusal: its state, not the refusal', () => {
   const refusals = [refusal(20, { retryAfterMs: 3_600_000 })]
   expect(names({ refusals, notices: [notice(5, 'delivered')] })).toEqual(['delivered'])

@@ -255,6 +255,16 @@ test('what .env has reaches the processes of Postern, but for the ports of the m
   expect(service('api').environment?.DRAIN_SECONDS).toContain('DRAIN_SECONDS')
 })
 
+test('migrations too find the file of CA_FILE: every process reads it before it connects', () => {
+  for (const { name, image, env_file, volumes } of services) {
+    if (!image.startsWith('postern:')) continue
+    expect({ name, env_file, volumes }).toMatchObject({ env_file: [{ path: '.env' }] })
+    expect({ name, volumes }).toEqual({ name, volumes: ['./deploy:/app/deploy:ro'] })
+  }
+  const migrate = podSpecs().find(({ containers }) => containers[0]?.command?.includes('migrate'))
+  expect(migrate?.containers[0]?.env?.map(({ name }) => name)).toEqual(['DATABASE_URL', 'CA_FILE'])
+})
+
 test('the image is small, not root, and holds no development dependency', () => {
   expect(dockerfile).toMatch(/^FROM node:24\.\d+\.\d+-slim AS base$/m)
   expect(dockerfile).toMatch(/npm ci --ignore-scripts --omit=dev --omit=optional --omit=peer$/m)
