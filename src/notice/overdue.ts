@@ -6,6 +6,7 @@
  */
 import type { Channel } from '../base/channel.ts'
 import type { Database } from '../storage/database.ts'
+import { amongIds, rangeOf } from './claim.ts'
 import { createLowEnd } from './low-end.ts'
 
 type Kind = 'captcha' | 'notice'
@@ -37,16 +38,25 @@ export function createOverdue(database: Database) {
     /**
      * Takes bulk notices that become due in more than `beyondMs`, although only limits or pauses of providers hold them
      * back. The same step makes them due in `againInMs`. `from`: the due time of the latest notice of the call before.
-     * It is returned as `latest`; undefined after the last notice. A call reads 5,000 notices at most.
+     * It is returned as `latest`; undefined after the last notice. `dueAt`: the new due time of all. A call reads 5,000
+     * notices at most.
      */
     async takeParked(limit: number, beyondMs: number, againInMs: number, from = '-infinity') {
       const values = [limit, beyondMs, againInMs, from]
-      const rows = await database.query<OverdueNotice & { latest: string }>(
+      const rows = await database.query<OverdueNotice & { latest: string; dueAt: string }>(
         'notice-parked',
         parkedSql,
         values,
       )
-      return { notices: rows.map(({ latest: _, ...row }) => row), latest: rows[0]?.latest }
+      const notices = rows.map(({ latest: _, dueAt: __, ...row }) => row)
+      return { notices, latest: rows[0]?.latest, dueAt: rows[0]?.dueAt }
+    },
+
+    /** The number of these notices that a worker has deferred since they got this due time. */
+    async deferredCount(ids: readonly string[], dueAt: string | undefined): Promise<number> {
+      const values = [ids, ...rangeOf(ids), dueAt]
+      const [row] = await database.query<{ count: number }>('notice-deferred', deferredSql, values)
+      return row?.count ?? 0
     },
 
     /**
@@ -107,7 +117,11 @@ const parkedSql = `
     AND n.id >= (SELECT id FROM parked ORDER BY id LIMIT 1)
     AND n.id <= (SELECT id FROM parked ORDER BY id DESC LIMIT 1)
     AND n.state = 'pending' AND n.due_at > now() + $2 * interval '1 millisecond'
-  RETURNING n.id, n.channel, n.kind, (SELECT max(due_at)::text FROM parked) AS latest`
+  RETURNING n.id, n.channel, n.kind, (SELECT max(due_at)::text FROM parked) AS latest, n.due_at::text AS "dueAt"`
+
+const deferredSql = `
+  SELECT count(*)::float8 AS count FROM notice n
+  WHERE ${amongIds(2)} AND n.state = 'pending' AND n.due_at <> $4::timestamptz`
 
 const oldestOf = (kind: Kind, from: string) => `
   SELECT '${kind}' AS kind,

@@ -45,6 +45,7 @@ beforeAll(async () => {
   await store.oldestOpenSeconds()
   await store.scheduledCount()
   await store.takeParked(10, 1_000, 1_000)
+  await store.deferredCount([id], 'now')
 })
 
 test('each is planned once for a connection, without its values', async () => {
@@ -55,6 +56,7 @@ test('each is planned once for a connection, without its values', async () => {
     [
       'claim',
       'create',
+      'deferred',
       'low-end',
       'oldest',
       'open',
@@ -74,6 +76,7 @@ test.each([
   ['notice-open', [ids, ...range]],
   ['notice-claim', [ids, 'ARRAY[1]', 'NULL', '1000', ...range]],
   ['notice-take-back', [ids, 'ARRAY[1]', 'NULL', ...range]],
+  ['notice-deferred', [ids, ...range, 'now()']],
   ['notice-record', [ids, 'ARRAY[1]', ...Array(6).fill('NULL'), ...range]],
 ])(
   '%s reads only the partition of its ids, by the index, although all are empty',

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import type { SendJob } from '../../src/notice/job.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
 import { openDatabase } from '../../src/storage/database.ts'
@@ -13,10 +12,17 @@ import { eventually } from '../tools/wait.ts'
 
 const hourMs = 3_600_000
 
+const noticeRow = (id: string, kind: 'captcha' | 'notice' = 'notice') =>
+  ({
+    ...{ id, app: 'default', kind, scene: null, template: 'welcome', locale: 'en' },
+    channel: 'sms',
+    ...{ recipient: '+8613800138000', recipientHash: randomBytes(16), ttlMs: 86_400_000 },
+    sealedParams: Buffer.from('sealed'),
+  }) as const
+
 /** A worker over a list of parked notices. `onAdd` is called for each that it brings forward. */
 function open(parked: number, onAdd: (defer: () => void) => void, waiting = () => 0) {
-  const metrics = createMetrics({ process: 'worker', providers: ['phone'] })
-  const defer = () => metrics.deferred.inc({ provider: 'phone', reason: 'pace' })
+  const deferred = new Set<string>()
   const limits: number[] = []
   let [at, failures] = [0, 0]
   const repetition = startBringForward({
@@ -31,20 +37,23 @@ function open(parked: number, onAdd: (defer: () => void) => void, waiting = () =
           channel: 'sms' as const,
           kind: 'notice' as const,
         }))
-        return { notices, latest: count > 0 ? String(at) : undefined }
+        return { notices, latest: count > 0 ? String(at) : undefined, dueAt: `due ${at}` }
+      },
+      async deferredCount(ids, dueAt) {
+        expect(dueAt).toBe(`due ${at}`)
+        return ids.filter((id) => deferred.has(id)).length
       },
     },
     producer: {
       async add(job: SendJob) {
         expect(job.isOverdue).toBe(true)
-        onAdd(defer)
+        onAdd(() => deferred.add(job.id))
       },
       depths: async () => [
         { channel: 'sms', state: 'prioritized', value: waiting() },
         { channel: 'sms', state: 'delayed', value: 1_000_000 },
       ],
     },
-    metrics,
     log: createLog({ level: 'silent', process: 'test', onBackgroundFailed: () => failures++ }),
     everyMs: hourMs / 1_000,
     stepMs: 5,
@@ -82,6 +91,28 @@ test('the limit admits some hundreds in a step: so many are taken, again and aga
   expect(limits.slice(0, 9)).toEqual([100, 200, 400, 800, 1_600, 2_000, 1_000, 2_000, 1_000])
 })
 
+test('deferredCount: of the notices taken, those that any worker has deferred again', async () => {
+  const { url, pool } = await testDatabase()
+  const database = openDatabase(url, { maxConnections: 2, onError: () => {} })
+  releaseLater(() => database.close())
+  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const all = Array.from({ length: 5 }, newId)
+  for (const id of all) await store.insert(noticeRow(id))
+  await pool.query(`UPDATE notice SET due_at = now() + interval '1 hour'`)
+  const { notices, dueAt } = await store.takeParked(4, 60_000, 15_000)
+  const ids = notices.map(({ id }) => id)
+  expect(ids).toHaveLength(4)
+  expect(await store.deferredCount(ids, dueAt)).toBe(0)
+  const [soon, late, sent, claimed] = ids as [string, string, string, string]
+  const outcome = { claims: 0, attempts: [] }
+  await store.record({ ...outcome, id: soon, state: 'pending', retryInMs: 300 })
+  await store.record({ ...outcome, id: late, state: 'pending', retryInMs: 3_600_000 })
+  await store.claim({ id: claimed, claims: 0 })
+  await store.claim({ id: sent, claims: 0 })
+  await store.record({ ...outcome, id: sent, claims: 1, state: 'sent' })
+  expect(await store.deferredCount(ids, dueAt)).toBe(2)
+})
+
 test('jobs wait for a worker: none is taken until fewer wait', async () => {
   let asked = 0
   const { limits, repetition } = open(
@@ -101,11 +132,7 @@ test('takeParked: the earliest bulk notices that only a limit delays, each once,
   const store = createNoticeStore(database, { claimMs: 10_000 })
   async function parked(inMs: number, facts: { kind?: 'captcha'; attempts?: string } = {}) {
     const id = newId()
-    await store.insert({
-      ...{ id, app: 'default', kind: facts.kind ?? 'notice', channel: 'sms', scene: null },
-      ...{ recipient: '+8613800138000', recipientHash: randomBytes(16), template: 'welcome' },
-      ...{ locale: 'en', sealedParams: Buffer.from('sealed'), ttlMs: 86_400_000 },
-    })
+    await store.insert(noticeRow(id, facts.kind))
     await pool.query(
       `UPDATE notice SET due_at = now() + $2 * interval '1 millisecond', attempts = $3 WHERE id = $1`,
       [id, inMs, facts.attempts ?? '[]'],
