@@ -94,6 +94,7 @@ function readingsOf(text: string, country: CountryCode | undefined) {
   const digits = text.replaceAll(/\D/g, '')
   const isInternational = /^(\+|00)/.test(text)
   const international = isInternational ? `+${digits.replace(/^00/, '')}` : `+${code}${digits}`
+  const written = isInternational ? international : `+${code} ${digits}`
   const readings = [
     // 00 may be the beginning of a longer exit code, as in Australia, or of a number, as in Tajikistan.
     ...(code || !isInternational ? [text] : []).filter((own) => !own.startsWith('+')),
@@ -101,22 +102,25 @@ function readingsOf(text: string, country: CountryCode | undefined) {
     // Autofill and phone books leave out the plus.
     ...(code && digits.startsWith(code) ? [`+${digits}`] : []),
     ...renumberings
-      .map(([before, after]) => international.replace(before, after))
-      .filter((renumbered) => renumbered !== international),
+      .map(([before, after]) => written.replace(before, after))
+      .filter((renumbered) => renumbered !== written),
   ]
   return { readings, international }
 }
 
-/** Forms of mobile numbers that are no longer in use, but still in phone books and accounts. */
+/**
+ * Forms of mobile numbers that are no longer in use, but still in phone books and accounts. The space stands before a number
+ * that was written without its calling code.
+ */
 const renumberings: readonly [RegExp, string][] = [
   // Mexico until August 2020, no longer needed since August 2019: 1 from abroad, 044 and 045 from a landline, 01 from another
-  // area (https://mexiconewsdaily.com/news/telephone-dialing-changes-now-in-effect).
-  [/^\+52(?:0?1|04[45])(?=\d{10}$)/, '+52'],
+  // area (https://mexiconewsdaily.com/news/telephone-dialing-changes-now-in-effect). Inside, a 1 begins a number of North America.
+  [/^\+52(?:1| ?01| ?04[45])(?=\d{10}$)/, '+52'],
   // Argentina: 15 inside the country stands for 9 from abroad; some write both (nationalPrefixForParsing and
   // nationalPrefixTransformRule of AR in the metadata of https://github.com/google/libphonenumber).
-  [/^\+549(\d{2,4})15(?=\d{6,8}$)/, '+549$1'],
+  [/^\+54 ?9(\d{2,4})15(?=\d{6,8}$)/, '+549$1'],
   // Benin until 30 November 2024: without 01 (https://fr.allafrica.com/stories/202411300249.html).
-  [/^\+229(?=\d{8}$)/, '+22901'],
+  [/^\+229 ?(?=\d{8}$)/, '+22901'],
 ]
 
 function readWithLibrary(

@@ -89,6 +89,21 @@ test.each([
   expect(createPhoneReader(country)(text)).toMatchObject({ to, type: expect.any(String) })
 })
 
+test('ten digits after a 1, which people in Mexico dialled only from abroad: no Mexican number, because Americans write theirs so', () => {
+  const read = createPhoneReader('MX')
+  for (const text of ['1 415 555 2671', '14155552671', '1-551-234-5678']) {
+    expect(read(text)?.type).toBeUndefined()
+  }
+  for (const text of [
+    '+52 1 415 555 2671',
+    '0052 1 415 555 2671',
+    '01 415 555 2671',
+    '415 555 2671',
+  ]) {
+    expect(read(text)).toMatchObject({ to: '+524155552671', country: 'MX' })
+  }
+})
+
 test('a range that the plans do not know: mobile once it is allowed, in the main country of its code', () => {
   const [plain, allowing] = [createPhoneReader('US'), createPhoneReader('US', ['+1861', '+4919'])]
   for (const text of ['+1 861 555 0100', '(861) 555-0100', '18615550100']) {
