@@ -211,8 +211,8 @@ export function createCodeStore(
 
     /**
      * Ends every code of the owner, or the code of one notice. A pending code becomes `gone`, not `lost`. Returns a code
-     * that was not used before. If Redis gives no answer, the step is done again when Redis answers, and `onLate` is called
-     * with that code: what follows from its end is then done once, by this call or by a repeat.
+     * that was not used before. With `onLate`, and if Redis gives no answer, the step is done again when Redis answers, and
+     * `onLate` is called with that code: what follows from its end is then done once, by this call or by a repeat.
      */
     async drop(
       owner: CodeOwner,
@@ -224,12 +224,13 @@ export function createCodeStore(
       try {
         return await run()
       } catch (error) {
-        let isDone = !onLate
-        unanswered.add(step.join(' '), async () => {
+        let isDone = false
+        const runLate = async () => {
           const ended = isDone ? undefined : await run()
           isDone = true
           if (ended) onLate?.(ended)
-        })
+        }
+        if (onLate) unanswered.add(step.join(' '), runLate)
         throw error
       }
     },

@@ -221,9 +221,14 @@ export function createCalls(deps: {
     async readBody(request, maxBytes, isGenuine = () => false) {
       const share = underWay.bodies.open.open()
       const { res: response } = request
-      if (!response || response.closed) share.close()
-      else response.once('close', share.close)
-      const bytes = await readBytes(request, maxBytes, share)
+      response?.once('close', share.close)
+      let bytes: Buffer
+      try {
+        bytes = await readBytes(request, maxBytes, share)
+      } finally {
+        // A plugin may answer before it has the body.
+        if (!response || response.closed) share.close()
+      }
       if (!isAdmitted() && !isGenuine(bytes)) await giveWay()
       return bytes
     },

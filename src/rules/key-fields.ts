@@ -134,6 +134,7 @@ export const fields: Readonly<Record<string, Field>> = {
     noun: { en: 'one IP network', zh: '同一 IP 网络' },
     meaning: 'like `{ip}`, but an IPv6 address counts as its /48, which one customer may have',
     of: 'sends and checks',
+    isOfCaller: true,
     isHashed: true,
   },
 }

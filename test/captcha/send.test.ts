@@ -152,7 +152,7 @@ async function openRoom(
     used: async (request: Request) => {
       const { to, channel, scene, app, template, origin } = request
       const { ip, country } = origin
-      const fields = { to, channel, scene, app, template, dedupe: '', ip, country }
+      const fields = { to, channel, scene, app, template, dedupe: '', ip, ipWide: ip, country }
       return (await limiter.peek('captcha', fields)).map((state) => state.used)
     },
   }
@@ -492,6 +492,7 @@ test('a mail domain that does not exist: rules on the recipient give back, rules
   const rules = [
     { name: 'to', key: '{to}', sliding: '2 per 60s' },
     { name: 'ip', key: '{ip}', sliding: '2 per 60s' },
+    { name: 'network', key: '{ipWide}', sliding: '3 per 60s' },
     { name: 'app', key: '{app}', sliding: '9 per 60s' },
   ]
   const { codes, sendCaptcha, sendNotice, reaches, used, returned } = await openRoom(rules)
@@ -503,7 +504,7 @@ test('a mail domain that does not exist: rules on the recipient give back, rules
     const outcome = await send({ ...asked, id: newId() })
     expect(outcome).toEqual({ outcome: 'invalid_recipient', because: 'no_server' })
   }
-  await eventually(async () => expect(await used(asked)).toEqual([0, 1, 0]))
+  await eventually(async () => expect(await used(asked)).toEqual([0, 1, 1, 0]))
   expect({ forgotten, returned }).toEqual({ forgotten: [], returned: [] })
   expect(await sendCaptcha(request())).toEqual({
     outcome: 'invalid_recipient',

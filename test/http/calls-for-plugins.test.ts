@@ -418,6 +418,27 @@ describe('readBody', () => {
       }
     },
   )
+
+  test('bodies that end after their answer, of twice the bytes of the room → each is read, and none keeps its room', async () => {
+    const calls = createCalls({ underWay: createUnderWay({ maxBodyBytes: 10_000 }) } as never)
+    const lengths: (number | string)[] = []
+    const app = express().post('/', async (request, response) => {
+      const reading = calls.readBody(request, 2_000)
+      await once(request, 'data')
+      response.send('early')
+      lengths.push(await reading.then(({ length }) => length, String))
+    })
+    const url = await served({ router: app })
+    for (let count = 1; count <= 10; count++) {
+      const sending = request(url, { method: 'POST', headers: { 'content-length': 2_000 } })
+      sending.write(Buffer.alloc(500))
+      const [answer] = (await once(sending, 'response')) as [IncomingMessage]
+      expect(await text(answer)).toBe('early')
+      sending.end(Buffer.alloc(1_500))
+      await eventually(() => lengths.length === count)
+    }
+    expect(lengths).toEqual(Array(10).fill(2_000))
+  })
 })
 
 /** The address of an app with this Postern, after a body parser if one is given. */

@@ -1,6 +1,7 @@
 import type { Cluster } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { createLimiter, LimiterUnavailable } from '../../src/limiter/index.ts'
+import { scripts } from '../../src/limiter/scripts.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { ownCluster } from '../tools/redis-topologies.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -174,4 +175,65 @@ test('a node that is away fails only its own subjects, not those that wait for t
   second?.resolve([Date.now(), [null]])
   await expect(away).rejects.toThrow(LimiterUnavailable)
   expect(await other).toMatchObject([{ rule: 'to', used: 0 }])
+})
+
+test('uses that could not be given back yet, then a call without an id → its memory has another key', async () => {
+  const requestKeys: string[] = []
+  const callBuffer = async (_: string, sha: string, count: number, ...rest: string[]) => {
+    if (sha === scripts.release.sha) throw new Error('Connection is closed.')
+    if (sha === scripts.peek.sha) return [Date.now(), [null]]
+    expect(sha).toBe(scripts.acquire.sha)
+    requestKeys.push(String(rest[count - 1]))
+    const isFirst = requestKeys.length % 2 === 1
+    const value = Buffer.alloc(14)
+    return isFirst ? [Date.now(), value] : [Date.now(), 60_000 * 1_024 + 1_022]
+  }
+  const limiter = createLimiter({
+    policies: {
+      sms: [
+        { name: 'app', key: '{app}', sliding: '9 per 24h' },
+        { name: 'to', key: '{to}', sliding: '2 per 60s' },
+      ],
+    },
+    redis: { isCluster: true, callBuffer } as unknown as Cluster,
+    rememberRefusalsMs: 0,
+  })
+  releaseLater(() => limiter.close())
+  const refused = { admitted: false, rule: 'to' }
+  for (const to of ['a', 'b']) {
+    expect(await limiter.acquire('sms', { app: 'x', to })).toMatchObject(refused)
+  }
+  const ofApp = requestKeys.filter((_, at) => at % 2 === 0)
+  expect(ofApp).toHaveLength(2)
+  expect(ofApp[1]).not.toBe(ofApp[0])
+})
+
+test('a lock began in one slot, and the next slot gives no answer → an error, and the lock is undone', async () => {
+  const acquired: string[][] = []
+  const released: string[][] = []
+  const callBuffer = async (_: string, sha: string, count: number, ...rest: string[]) => {
+    const keys = rest.slice(0, count)
+    if (sha === scripts.release.sha) released.push([...keys.slice(-1), ...rest.slice(-1)])
+    if (sha === scripts.release.sha) return 1
+    if (sha !== scripts.acquire.sha) throw new Error('Connection is closed.')
+    acquired.push([...keys.slice(-1), ...rest.slice(-1)])
+    const hold = 60_000 * 1_024 + 1_023
+    return [Date.now(), -hold, hold]
+  }
+  const lockout = { limit: 2, window: '1m', lock: '1m' }
+  const limiter = createLimiter({
+    policies: {
+      login: [
+        { name: 'user', key: '{user}', lockout },
+        { name: 'ip', key: '{ip}', lockout },
+      ],
+    },
+    redis: { isCluster: true, callBuffer } as unknown as Cluster,
+  })
+  releaseLater(() => limiter.close())
+  const asked = limiter.acquire('login', { user: 'ada', ip: '10.0.0.1' })
+  await expect(asked).rejects.toThrow(LimiterUnavailable)
+  expect(acquired).toHaveLength(1)
+  await eventually(() => released.length > 0)
+  expect(released).toEqual(acquired)
 })

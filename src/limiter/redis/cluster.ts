@@ -3,8 +3,8 @@
  * refusal, the uses of the earlier slots are given back. So the result is all or nothing, but for a moment other checks
  * can see uses that will be given back.
  *
- * Slots with a lockout come last, because a lock that has begun would stay. The other slots are in the order of their
- * longest window, longest first.
+ * Slots with a lockout come last, because a lock that has begun stays after a refusal. If a slot gives no answer, it is
+ * undone. The other slots are in the order of their longest window, longest first.
  */
 import { type Hold, kindOf, longer, stronger } from '../kinds.ts'
 import type { Answer, Found, RefusedAnswer, Taken } from '../store.ts'
@@ -14,13 +14,14 @@ export interface SlotCalls {
   acquire(slot: Slot): Promise<Answer>
   peek(slot: Slot): Promise<readonly Found[]>
   takeBack(slot: Slot): Promise<unknown>
-  /** Gives the uses back when Redis answers again. */
+  /** Gives the uses back, and undoes a lock that began, when Redis answers again. */
   giveUp(slot: Slot): void
 }
 
 export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promise<Answer> {
   const taken: Taken[] = []
   const takenSlots: Slot[] = []
+  const lockedSlots: Slot[] = []
   let refused: RefusedAnswer | undefined
   try {
     for (const slot of slots) {
@@ -29,12 +30,13 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
         takenSlots.push(slot)
         taken.push(...answer.taken)
       } else if (answer) {
+        if (answer.newLock) lockedSlots.push(slot)
         const hold = stronger(refused?.hold, answer.hold) ?? answer.hold
         refused = { hold, newLock: longer(refused?.newLock, answer.newLock) }
       }
     }
   } catch (error) {
-    for (const slot of takenSlots) calls.giveUp(slot)
+    for (const slot of [...takenSlots, ...lockedSlots]) calls.giveUp(slot)
     throw error
   }
   if (!refused) return { taken: taken.sort(byPart) }

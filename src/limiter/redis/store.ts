@@ -39,6 +39,8 @@ export interface RedisStoreOptions {
 
 const ofAll: IsMeant = () => true
 const maxSlotsPerCall = 128
+/** The name of a call at one slot. */
+const nameOf = ({ requestKey, callId }: Slot) => `${requestKey}${callId}`
 
 function checkOptions({ redis, deadlineMs = 250 }: RedisStoreOptions): void {
   if (typeof redis?.callBuffer !== 'function') {
@@ -92,9 +94,9 @@ export function createRedisStore(options: RedisStoreOptions): Store {
 
   /** Calls `takeBack` when Redis answers again. A call without an answer changes nothing. */
   function giveUp(slot: Slot): void {
-    const { requestKey, callId, check } = slot
+    const { requestKey, check } = slot
     if (requestKey === undefined) return
-    unanswered.add(requestKey + callId, () => changing(check, () => takeBack(slot)))
+    unanswered.add(nameOf(slot), () => changing(check, () => takeBack(slot)))
   }
 
   // In a cluster the keys of one call must be in one slot.
@@ -157,12 +159,14 @@ export function createRedisStore(options: RedisStoreOptions): Store {
   /**
    * A call without a request id gets a numbered one. By it the uses are given back if the answer is lost, and a command
    * that the connection sends again takes nothing. After an answer the next call uses the number, so Redis keeps no more
-   * ids than there were calls at once.
+   * ids than there were calls at once. In a cluster, a refused call may have uses that are not given back yet. Then its
+   * number stays taken, because they are found by it.
    */
   async function askByNumber(check: Check): Promise<Answer> {
     const number = freeNumbers.pop() ?? lastNumber++
-    const answer = await askSlotsOf(slotsOf(check, number))
-    freeNumbers.push(number)
+    const slots = slotsOf(check, number)
+    const answer = await askSlotsOf(slots)
+    if (!slots.some((slot) => unanswered.has(nameOf(slot)))) freeNumbers.push(number)
     return answer
   }
 
