@@ -146,6 +146,13 @@ describe('smpp', () => {
       expect(farEnd.binds[3]?.command).toBe('bind_transmitter')
     })
 
+    it('the SMSC refuses the receiver: messages go over the transmitter', async () => {
+      const options = { knows: 'separate', refusedReceivers: 100 } as const
+      const { farEnd, send } = await start(options, apart, { onReceipt: async () => {} })
+      await eventually(() => farEnd.openConnections() === 0 && farEnd.binds.length === 1)
+      expect(await send('one')).toMatchObject({ kind: 'accepted' })
+    })
+
     it('without receipts binds the transmitter alone', async () => {
       const { farEnd, send } = await start({ knows: 'separate' }, apart)
       expect((await send('one')).kind).toBe('accepted')

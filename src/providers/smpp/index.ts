@@ -84,7 +84,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
 
   async function onDeliver(delivered: Delivered | undefined): Promise<number> {
     const receipt = delivered ? readReceipt(delivered, settings) : unreadable
-    sessions.works()
+    sessions.works(receiving)
     if (receipt) await onReceipt?.(name, receipt)
     return 0
   }
@@ -118,7 +118,7 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     const problem = await Promise.race([session.bound, aborted(signal)])
     if (problem !== undefined) return { kind: 'not_sent', reason: problem }
     const exchange = await session.submit(body, signal, onWritten)
-    if (exchange.kind === 'answered') sessions.works()
+    if (exchange.kind === 'answered') sessions.works(sending)
     return exchange
   }
 

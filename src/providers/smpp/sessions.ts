@@ -3,7 +3,8 @@
  * gets receipts also begins by itself, and again after its end, because receipts arrive only over it.
  *
  * Carriers lock out a client that binds with a wrong password again and again. So binds pause after a refusal, longer
- * with each. A session that ended because the SMSC flooded it counts as a refusal.
+ * with each. A session that ended because the SMSC flooded it counts as a refusal. The refusal of one role stops only that
+ * role: an SMSC may allow fewer receivers than transmitters. A wrong login stops both.
  */
 import { backoffMs } from '../../base/backoff.ts'
 import { openSession, type Session } from './session.ts'
@@ -25,19 +26,27 @@ export function createSessions(
   const sessions = new Map<Role, Session>()
   let rebindTimer: NodeJS.Timeout | undefined
   let isClosed = false
-  /** Refused binds in a row. */
-  let refusals = 0
-  let refusal = { reason: '', untilMs: 0 }
+  /** `count`: refused binds in a row. */
+  const refusals = new Map<
+    Role,
+    { count: number; reason: string; untilMs: number; isOfLogin: boolean }
+  >()
+
+  const refusalOf = (role: Role) =>
+    [...refusals].find(
+      ([of, { untilMs, isOfLogin }]) => (of === role || isOfLogin) && performance.now() < untilMs,
+    )?.[1]
 
   function open(role: Role): Session {
     const session = openSession({
       ...connectionOf(role),
       onEnd: ({ reason, isRefused, bindStatus }) => {
         if (isRefused) {
-          refusals += 1
-          const pause = wrongLogin.includes(bindStatus ?? 0) ? wrongLoginPause : refusedPause
-          const pauseMs = backoffMs(refusals, pause.firstMs, pause.longestMs)
-          refusal = { reason, untilMs: performance.now() + pauseMs }
+          const isOfLogin = wrongLogin.includes(bindStatus ?? 0)
+          const pause = isOfLogin ? wrongLoginPause : refusedPause
+          const count = (refusals.get(role)?.count ?? 0) + 1
+          const untilMs = performance.now() + backoffMs(count, pause.firstMs, pause.longestMs)
+          refusals.set(role, { count, reason, untilMs, isOfLogin })
         }
         if (role === receiving) stayBound()
       },
@@ -47,17 +56,24 @@ export function createSessions(
   }
 
   function stayBound(): void {
-    if (isClosed) return
+    if (isClosed || !receiving) return
     clearTimeout(rebindTimer)
-    const pauseMs = Math.max(reconnectAfterMs, refusal.untilMs - performance.now())
-    rebindTimer = setTimeout(() => receiving && current(receiving), pauseMs)
+    const refusedForMs = (refusalOf(receiving)?.untilMs ?? 0) - performance.now()
+    rebindTimer = setTimeout(
+      () => {
+        // A timer can end shortly before its time, and a bind of the other role may have been refused meanwhile.
+        if (typeof current(receiving) === 'string') stayBound()
+      },
+      Math.max(reconnectAfterMs, refusedForMs),
+    )
   }
 
   /** The session of this role, or the reason why there must be none now. */
   function current(role: Role): Session | string {
     const before = sessions.get(role)
     if (before && !before.isEnded()) return before
-    if (performance.now() < refusal.untilMs) return refusal.reason
+    const refusal = refusalOf(role)
+    if (refusal) return refusal.reason
     if (role === receiving) clearTimeout(rebindTimer)
     return open(role)
   }
@@ -67,8 +83,9 @@ export function createSessions(
   return {
     current,
     /** The SMSC takes messages or reports their delivery. */
-    works(): void {
-      refusals = 0
+    works(role: Role): void {
+      const refusal = refusals.get(role)
+      if (refusal) refusal.count = 0
     },
     async close(): Promise<void> {
       isClosed = true

@@ -35,6 +35,8 @@ export async function startSmppFarEnd(
     password?: string
     /** Which binds it has. */
     knows?: 'transceiver' | 'separate'
+    /** So many binds of a receiver are refused. */
+    refusedReceivers?: number
     messageId?: (n: number) => string
     /** Called with the recipient of each accepted message. The answer waits until it resolves. */
     answer?: (to: string) => Promise<void>
@@ -43,6 +45,7 @@ export async function startSmppFarEnd(
   const {
     password = 'pass',
     knows = 'transceiver',
+    refusedReceivers = 0,
     messageId = (n: number) => `smsc-${n}`,
     answer: taking,
     ...tls
@@ -80,9 +83,11 @@ export async function startSmppFarEnd(
   function bound(session: SmppSession, pdu: SmppPdu) {
     if (behaviour === 'hang') return
     binds.push(pdu)
-    const isKnown = pdu.password === password
-    session.send(pdu.response({ command_status: isKnown ? 0 : 0x0e, system_id: 'far-end' }))
-    if (!isKnown) return
+    const ofRole = binds.filter(({ command }) => command === 'bind_receiver')
+    const isRefused = pdu.command === 'bind_receiver' && ofRole.length <= refusedReceivers
+    const status = pdu.password !== password ? 0x0e : isRefused ? 0x0d : 0
+    session.send(pdu.response({ command_status: status, system_id: 'far-end' }))
+    if (status) return
     sessions.push(session)
     if (pdu.command === 'bind_receiver') receivers.add(session)
   }
