@@ -119,8 +119,8 @@ export function createGuessLimits(deps: {
     },
 
     /**
-     * Counts a check from a page for a recipient without a live code. The call has no request id, so the limiter keeps
-     * only the counts, which end with the times of the rules.
+     * Counts a check from a page for a recipient without a live code. The call has no request id, so Redis keeps no
+     * id for each such check. The counts end with the times of the rules.
      */
     async visit(owner: LimitFacts, origin: Origin, isHuman: boolean): Promise<Refusal | undefined> {
       if (!origin.isPage) return undefined

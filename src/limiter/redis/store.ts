@@ -159,8 +159,8 @@ export function createRedisStore(options: RedisStoreOptions): Store {
   /**
    * A call without a request id gets a numbered one. By it the uses are given back if the answer is lost, and a command
    * that the connection sends again takes nothing. After an answer the next call uses the number, so Redis keeps no more
-   * ids than there were calls at once. In a cluster, a refused call may have uses that are not given back yet. Then its
-   * number stays taken, because they are found by it.
+   * ids than there were calls at once; in a cluster, for each hash tag. There, a refused call may have uses that are not
+   * given back yet. Then its number stays taken, because they are found by it.
    */
   async function askByNumber(check: Check): Promise<Answer> {
     const number = freeNumbers.pop() ?? lastNumber++
