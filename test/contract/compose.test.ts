@@ -1,5 +1,6 @@
 /** docker-compose.yml, the Dockerfile and the manifests, compared with facts, without a container engine. */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -121,13 +122,54 @@ test('Redis is full before its container is, and every client has its password',
   expect(megabytesOf(flag('maxmemory'))).toBeLessThanOrEqual((megabytesOf(mem_limit) * 2) / 3)
   // Not among the arguments, which every user of the machine can read.
   expect(flag('requirepass')).toBe('')
-  expect(command.at(-1)).toMatch(/ - <<END\nrequirepass \$\$REDISCLI_AUTH\nEND\n$/)
+  expect(command.at(-1)).toMatch(/ <<END\nrequirepass \$\$REDISCLI_AUTH\nEND\n$/)
   expect(environment?.REDISCLI_AUTH).toMatch(/^\$\{REDIS_PASSWORD:\?./)
   for (const name of ['api', 'worker'])
     expect(service(name).environment?.REDIS_URL).toMatch(
       /^redis:\/\/:\$\{REDIS_PASSWORD\}@redis:6379$/,
     )
 })
+
+const redisServer = findOnPath('redis-server')
+
+test.skipIf(!redisServer)(
+  'Redis starts by its command, with its password, although its image adds options (skipped without redis-server)',
+  async () => {
+    const folder = mkdtempSync(join(inject('runFolder'), 'redis-'))
+    // The image of Redis 8 adds `--loadmodule` for each of its modules.
+    const added = '--port 0 --unixsocket socket --dir . --loglevel notice'
+    const entrypoint = `#!/bin/sh\nshift\nexec "${redisServer}" "$@" ${added}\n`
+    writeFileSync(join(folder, 'docker-entrypoint.sh'), entrypoint, { mode: 0o755 })
+    const [program = '', ...args] = service('redis').command ?? []
+    const redis = spawn(
+      program,
+      args.map((each) => each.replaceAll('$$', '$')),
+      {
+        cwd: folder,
+        env: { PATH: `${folder}:${process.env.PATH}`, REDISCLI_AUTH: 'shop4711' },
+        timeout: 20_000,
+      },
+    )
+    try {
+      let output = ''
+      for await (const chunk of redis.stdout) {
+        output += chunk
+        if (/ready to accept connections/i.test(output)) break
+      }
+      expect(output).toMatch(/ready to accept connections/i)
+      const ask = (env: object) =>
+        spawnSync('redis-cli', ['-s', join(folder, 'socket'), 'CONFIG', 'GET', 'appendonly'], {
+          encoding: 'utf8',
+          env: { PATH: process.env.PATH, ...env },
+        }).stdout
+      expect(ask({})).toContain('NOAUTH')
+      expect(ask({ REDISCLI_AUTH: 'shop4711' })).toBe('appendonly\nyes\n')
+    } finally {
+      redis.kill('SIGKILL')
+      if (redis.exitCode === null && redis.signalCode === null) await once(redis, 'exit')
+    }
+  },
+)
 
 test('Redis writes what it is told to disk and never evicts', () => {
   const flags = service('redis').command?.join(' ')
