@@ -50,6 +50,11 @@ interface Guess extends CodeOwner {
   code: string
   id: string | undefined
   origin: Origin
+  /**
+   * The key whose same check gets the same pass again, because its answer may have been lost on the way. Only checks with
+   * an id repeat, and none in process, where no answer is lost.
+   */
+  repeatKeyId: string | undefined
 }
 
 type Mismatch = Extract<GuessResult, { result: 'mismatch' }>
@@ -99,7 +104,8 @@ export function createCheckCaptcha(deps: {
       return invalidRequest('code', ...wrongForm)
     }
     const origin = originOf(caller, asked.ip, country)
-    const guess = { app, channel, to, scene, code, id, origin }
+    const repeatKeyId = id === undefined || caller.isInProcess ? undefined : caller.keyId
+    const guess = { app, channel, to, scene, code, id, origin, repeatKeyId }
     const entry = await challenges.enter(caller, asked.challenge)
     if ('outcome' in entry) return entry
     let checked: Checked | undefined
@@ -171,9 +177,9 @@ export function createCheckCaptcha(deps: {
   async function compare(guess: Guess, requestId: string, isHuman: boolean): Promise<Checked> {
     const live = await codes.look(guess, guess.id)
     if (live.result === 'gone') {
-      const { id, code, origin } = guess
-      const repeated =
-        id && live.reason === 'used' && (await codes.again(guess, code, id, origin.keyId))
+      const { id, code, repeatKeyId } = guess
+      const mayRepeat = live.reason === 'used' && id !== undefined && repeatKeyId !== undefined
+      const repeated = mayRepeat && (await codes.again(guess, code, id, repeatKeyId))
       return repeated || answerWithoutCode(guess, live.reason, isHuman)
     }
     if (live.triesLeft === 0) return answerWithoutCode(guess, 'tries', isHuman)
@@ -181,8 +187,10 @@ export function createCheckCaptcha(deps: {
     if ('refusal' in counted) return { result: 'refused', refusal: counted.refusal }
 
     let compared: GuessResult
-    const proof = guess.id === undefined ? undefined : makeProof(guess)
-    const repeatable = proof === undefined ? undefined : { keyId: guess.origin.keyId, proof }
+    const { repeatKeyId } = guess
+    const proof = repeatKeyId === undefined ? undefined : makeProof(guess)
+    const repeatable =
+      repeatKeyId === undefined || proof === undefined ? undefined : { keyId: repeatKeyId, proof }
     const passed = (ended: EndedCode) => {
       limits.forgive(counted)
       limits.refund(ended)
