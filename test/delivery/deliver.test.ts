@@ -181,7 +181,7 @@ async function rowOf(id: string) {
 
 /** Ends the time of a notice. With a short ttl it could end before the steps that come first. */
 const endTimeOf = (id: string) =>
-  pool.query('UPDATE notice SET expires_at = now() WHERE id = $1', [id])
+  pool.query("UPDATE notice SET expires_at = now() - interval '1 s' WHERE id = $1", [id])
 
 /** Ends the pauses for which providers postponed a notice. */
 const endPausesOf = (id: string) =>
