@@ -21,6 +21,11 @@ interface Waiting {
 
 /** The rate of turns is an average over this many. */
 const turnsOfRate = 256
+/**
+ * A rate without a turn of a waiting request for this time is no longer known. Otherwise a slow one could refuse all requests
+ * that would wait, and so never change.
+ */
+const rateLastsMs = 1_000
 
 export function createTurns(options: {
   /** A number, or a function that returns the number of now. */
@@ -123,16 +128,24 @@ export function createTurns(options: {
   }
 }
 
-/** The mean time between two turns while requests wait. 0 before it is known. */
+/** The mean time between two turns while requests wait. 0 while it is not known. */
 function createRate() {
   let meanGapMs = 0
   let count = 0
   let lastMs: number | undefined
+  let notedAtMs = Number.NEGATIVE_INFINITY
   return {
-    meanGapMs: () => meanGapMs,
+    meanGapMs(): number {
+      if (performance.now() - notedAtMs >= rateLastsMs) {
+        meanGapMs = 0
+        count = 0
+      }
+      return meanGapMs
+    },
     /** A waiting request gets its turn. `isMore`: another one still waits. */
     note(isMore: boolean): void {
       const nowMs = performance.now()
+      notedAtMs = nowMs
       if (lastMs !== undefined) {
         count = Math.min(count + 1, turnsOfRate)
         meanGapMs += (nowMs - lastMs - meanGapMs) / count

@@ -189,6 +189,24 @@ describe('more requests than can be answered in time', () => {
   })
 })
 
+test('slow turns long ago: a request waits again, because their rate is no longer known', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  releaseLater(() => void vi.useRealTimers())
+  const { work, endOne } = open({ maxUnderWay: 1, maxExpectedMs: 500 })
+  const first = ['a', 'b', 'c'].map((name) => work('x', name))
+  await endOne()
+  vi.advanceTimersByTime(900)
+  await endOne()
+  expect(await work('x', 'too early')).toBe('refused')
+  await endOne()
+  expect(await Promise.all(first)).toEqual(['a', 'b', 'c'])
+  vi.advanceTimersByTime(60_000)
+  const later = ['d', 'e'].map((name) => work('x', name))
+  await endOne()
+  await endOne()
+  expect(await Promise.all(later)).toEqual(['d', 'e'])
+})
+
 test('a smaller number of now: running work goes on, and turns begin again below it', async () => {
   let max = 3
   const { begun, work, endOne } = open({ maxUnderWay: () => max, maxWaiting: 10 })
