@@ -57,6 +57,7 @@ export function createField(
         complain('required', state.sent ? 'code' : 'address')
         const entry = state.sent ? view.code : (screen.givenNow()?.input ?? view.entry())
         entry.focus()
+        view.keepInSight()
         // A check without an answer left a complete code. A phone's keyboard may have no Enter to repeat it.
         checking.check()
       },

@@ -60,7 +60,10 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
 
     /** Moves the focus, unless the person is already in another part of the page. */
     focus(element: HTMLElement): void {
-      if (host.matches(':focus-within') || document.activeElement === document.body) element.focus()
+      // Firefox keeps the focus for a moment on a part that is hidden now, and then it is not "within".
+      const { activeElement } = host.getRootNode() as Document
+      if (!activeElement || activeElement === document.body || host.contains(activeElement))
+        element.focus()
     },
 
     render(shown: Shown): void {
