@@ -157,9 +157,13 @@ describe('POST /v1/captchas/check', () => {
     const to = newPhone()
     const { body: sent } = await send({ channel: 'sms', to })
     const asked = { channel: 'sms', to, code: await postern.codeFor(sent.id) }
-    const replies = await Promise.all(
-      Array.from({ length: 200 }, () => postern.post('/v1/captchas/check', asked)),
-    )
+    // A busy machine answers some of them 503, which changes nothing.
+    const check = () =>
+      eventually(async () => {
+        const reply = await postern.post('/v1/captchas/check', asked)
+        return reply.status !== 503 && reply
+      })
+    const replies = await Promise.all(Array.from({ length: 200 }, check))
     const statuses = replies.map(({ status }) => status).sort()
     expect(statuses).toEqual([200, ...Array(199).fill(410)])
   })
