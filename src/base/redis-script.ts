@@ -31,12 +31,12 @@ export function createScript(name: string, source: string): Script {
         return await client.eval(source, keys.length, ...keys, ...args)
       }
     },
-    async runForBytes(client, keys, args) {
+    async runForBytes(client, keys, args, isWanted) {
       try {
         return await (client.evalshaBuffer?.(sha, keys.length, ...keys, ...args) ??
           client.callBuffer('EVALSHA', sha, keys.length, ...keys, ...args))
       } catch (error) {
-        if (!isUnknownScript(error)) throw error
+        if (!isUnknownScript(error) || !isWanted()) throw error
         return await (client.evalBuffer?.(source, keys.length, ...keys, ...args) ??
           client.callBuffer('EVAL', source, keys.length, ...keys, ...args))
       }

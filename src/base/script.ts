@@ -29,6 +29,14 @@ export interface Script {
   readonly source: string
   /** Runs by hash. A server that has lost its scripts (restart, SCRIPT FLUSH) gets the source. */
   run(client: TextClient, keys: readonly string[], args: Arguments): Promise<unknown>
-  /** Like `run`, but strings in the answer are Buffers. */
-  runForBytes(client: ByteClient, keys: readonly string[], args: Arguments): Promise<unknown>
+  /**
+   * Like `run`, but strings in the answer are Buffers. The source is only sent while `isWanted`. Otherwise a script could
+   * run after later calls of a caller that no longer waits for it.
+   */
+  runForBytes(
+    client: ByteClient,
+    keys: readonly string[],
+    args: Arguments,
+    isWanted: () => boolean,
+  ): Promise<unknown>
 }

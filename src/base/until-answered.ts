@@ -14,8 +14,11 @@ interface Entry {
   /** The earliest next time, by `performance.now()`. */
   dueAt: number
   isDoneOnce: boolean
-  readonly work: () => Promise<unknown>
+  readonly work: Work
 }
+
+/** `isWanted` becomes false when the work is dropped. */
+type Work = (isWanted: () => boolean) => Promise<unknown>
 
 const retryMs = 200
 /** A server may continue a request after its caller has stopped waiting, but never for this long. */
@@ -48,13 +51,14 @@ export function createUntilAnswered(options: {
   }
 
   async function tryOne([id, entry]: [string, Entry]): Promise<boolean> {
-    if (entries.get(id) !== entry) return true
+    const isWanted = () => entries.get(id) === entry
+    if (!isWanted()) return true
     try {
-      await entry.work()
+      await entry.work(isWanted)
     } catch {
       return false
     }
-    if (entries.get(id) !== entry) return true
+    if (!isWanted()) return true
     if (entry.isDoneOnce || isOnceEnough) entries.delete(id)
     entry.isDoneOnce = true
     entry.dueAt = performance.now() + onceMoreMs
@@ -67,7 +71,7 @@ export function createUntilAnswered(options: {
   }
 
   return {
-    add(id: string, work: () => Promise<unknown>): void {
+    add(id: string, work: Work): void {
       if (entries.size >= maxEntries) entries.delete(entries.keys().next().value as string)
       const nowMs = performance.now()
       entries.set(id, {

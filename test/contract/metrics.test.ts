@@ -199,8 +199,9 @@ interface PromtoolTests {
 test.each(alerts)(
   '$alert has a case in which it fires and one in which it does not',
   ({ alert }) => {
-    const { tests } = parse(read('deploy/prometheus/alerts.test.yml')) as PromtoolTests
-    const cases = tests
+    const files = ['alerts.test.yml', 'alerts-days.test.yml']
+    const cases = files
+      .flatMap((file) => (parse(read(`deploy/prometheus/${file}`)) as PromtoolTests).tests)
       .flatMap((each) => each.alert_rule_test)
       .filter(({ alertname }) => alertname === alert)
     expect(cases.some(({ exp_alerts }) => exp_alerts.length > 0)).toBe(true)

@@ -216,6 +216,30 @@ test('release: when Redis gives no answer it throws, and gives back as soon as R
   await eventually(async () => expect(await limiter.peek('p', u)).toMatchObject([{ used: 0 }]))
 })
 
+test.each(['the release', 'its repeat'])(
+  'a server without scripts answers %s late, after the caller has taken a use again with that id: the use stays',
+  async (late) => {
+    const policies = { p: [{ name: 'all', key: '{u}', sliding: '10 per 1h' }] }
+    const { limiter, redis } = await realLimiter(policies, { deadlineMs: 500 })
+    const take = () => eventually(() => limiter.acquire('p', u, { requestId: 'r' }))
+    await take()
+    const answer = Promise.withResolvers<never>()
+    const asked = Promise.withResolvers<void>()
+    const calls = vi.spyOn(redis as unknown as Required<LimiterRedis>, 'evalshaBuffer')
+    if (late !== 'the release') calls.mockRejectedValueOnce(new Error('away'))
+    calls.mockImplementationOnce(() => {
+      asked.resolve()
+      return answer.promise
+    })
+    await expect(limiter.release('p', u, 'r')).rejects.toThrow('Redis')
+    await asked.promise
+    await take()
+    answer.reject(new Error('NOSCRIPT No matching script'))
+    await new Promise(setImmediate)
+    expect(await limiter.peek('p', u)).toMatchObject([{ used: 1 }])
+  },
+)
+
 test('calls without a request id leave the counts, and one key that they share, also if one began a lock', async () => {
   const { limiter, client } = await realLimiter({
     p: [

@@ -243,12 +243,14 @@ test('SIGHUP with a new rule: it stands at 0 before it refuses anything (I28)', 
   })
 })
 
-test('promtool: the configurations hold, and every alert does as its cases say', () => {
+test('promtool: the configurations hold, and every alert does as its cases say', async () => {
   const folder = pathOf('deploy/prometheus')
   for (const file of ['prometheus.yml', 'systemd.yml']) {
-    expect(promtool(folder, 'check', 'config', file)).toContain('SUCCESS')
+    expect(await promtool(folder, 'check', 'config', file)).toContain('SUCCESS')
   }
-  expect(promtool(folder, 'test', 'rules', 'alerts.test.yml')).toContain('SUCCESS')
+  for (const file of ['alerts.test.yml', 'alerts-days.test.yml']) {
+    expect(await promtool(folder, 'test', 'rules', file)).toContain('SUCCESS')
+  }
 })
 
 test('Kubernetes: the job finds api and worker by their annotations, on the admin port, as postern', async () => {

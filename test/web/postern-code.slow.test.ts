@@ -910,9 +910,9 @@ describe('what a visitor stumbles over', () => {
       await page.locator('.postern-field').waitFor()
       const height = async () => (await page.locator('postern-code').boundingBox())?.height
       const after = await height()
-      let letGo = () => {}
+      const { promise: isHeld, resolve: letGo } = Promise.withResolvers<void>()
       await page.route('**/browser/*.js', async (route) => {
-        await new Promise<void>((resolve) => (letGo = resolve))
+        await isHeld
         await route.continue()
       })
       await page.reload({ waitUntil: 'commit' })

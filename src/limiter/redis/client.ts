@@ -36,18 +36,27 @@ function createDistrust(redis: LimiterRedis) {
 
 /**
  * Returns a function that runs a script. It resolves with the answer, or throws `LimiterUnavailable` by the deadline.
- * In tests with a clock, the time is the last argument of every script.
+ * In tests with a clock, the time is the last argument of every script. A call that is late or no longer `isWanted` sends no
+ * second command. So the calls of one connection take effect in their order.
  */
 export function createRun(redis: LimiterRedis, deadlineMs: number, clock?: () => number) {
   const distrust = createDistrust(redis)
-  const late = () => {
-    distrust((client) => dropSilent(client, probeAnswerMs))
-    throw new LimiterUnavailable(`Redis gave no answer within ${deadlineMs} ms`)
-  }
-  return async (script: Script, keys: readonly string[], args: readonly (string | number)[]) => {
+  return async (
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    isWanted = () => true,
+  ) => {
     const all = clock ? [...args, clock()] : args
+    let isLate = false
+    const late = () => {
+      isLate = true
+      distrust((client) => dropSilent(client, probeAnswerMs))
+      throw new LimiterUnavailable(`Redis gave no answer within ${deadlineMs} ms`)
+    }
     try {
-      return await orLate(script.runForBytes(redis, keys, all), deadlineMs, late)
+      const running = script.runForBytes(redis, keys, all, () => !isLate && isWanted())
+      return await orLate(running, deadlineMs, late)
     } catch (error) {
       if (error instanceof LimiterUnavailable) throw error
       const message = error instanceof Error ? error.message : String(error)

@@ -80,11 +80,17 @@ export function createRedisStore(options: RedisStoreOptions): Store {
     giveUp,
   }
 
-  async function giveBack(slot: Slot, isMeant: IsMeant, callId: string): Promise<boolean> {
+  async function giveBack(
+    slot: Slot,
+    isMeant: IsMeant,
+    callId: string,
+    isWanted?: () => boolean,
+  ): Promise<boolean> {
     const { check, keys, requestKey = '' } = slot
     const parts = check.asks.map(({ part }) => part.id + (isMeant(part) ? firstByte(part) : 0))
     const args = [...parts, callId]
-    return (await run(scripts.release, [...keys, ...keys.map(resetKey), requestKey], args)) === 1
+    const all = [...keys, ...keys.map(resetKey), requestKey]
+    return (await run(scripts.release, all, args, isWanted)) === 1
   }
 
   /** Gives back the uses of the call of this slot, unless another call with its request id was answered. */
@@ -189,7 +195,7 @@ export function createRedisStore(options: RedisStoreOptions): Store {
     async release(check, isMeant) {
       const releaseOne = (slot: Slot) =>
         giveBack(slot, isMeant, '').catch((error) => {
-          unanswered.add(slot.requestKey ?? '', () => giveBack(slot, isMeant, ''))
+          unanswered.add(slot.requestKey ?? '', (isWanted) => giveBack(slot, isMeant, '', isWanted))
           throw error
         })
       const released = changing(check, () => Promise.all(slotsOf(check).map(releaseOne)))
