@@ -9,7 +9,7 @@ import type { EventType } from '../base/event-types.ts'
 import { activeTraceParent } from '../base/traces.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { CodeEnd } from '../notice/code-end.ts'
-import { maskRecipient } from '../recipient/mask-recipient.ts'
+import { maskRecipient } from '../recipient/channels.ts'
 import type { Refusal } from '../rules/quota.ts'
 import type { CodeOwner } from './code-store.ts'
 

@@ -4,7 +4,7 @@
  */
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
-import type { Channel } from '../base/channel.ts'
+import { type Channel, channels } from '../base/channel.ts'
 import { isObject } from '../base/json.ts'
 import type { PageRules } from '../rules/policies.ts'
 import { problemsOfPolicies } from '../rules/policy-problems.ts'
@@ -188,7 +188,7 @@ function soundSections(raw: unknown): Sections {
       }),
     ),
     providerNames: Object.keys(asRecord(providers)),
-    routes: [...routesOf('email'), ...routesOf('sms')],
+    routes: channels.flatMap(routesOf),
     templates: templatesFolder.safeParse(templates).data,
     testRecipients: z.array(testRecipient).safeParse(testRecipients).data ?? [],
     defaultCountry: z.string().safeParse(defaultCountry).data,

@@ -1,6 +1,7 @@
 /** The frame of the policy file: its sections, defaults and allowed values. */
 import { domainToASCII } from 'node:url'
 import { z } from 'zod'
+import { type Channel, channels } from '../base/channel.ts'
 import { duration } from '../base/durations.ts'
 import { eventTypes } from '../base/event-types.ts'
 import { shortName } from '../base/names.ts'
@@ -28,6 +29,15 @@ const use = z
       ),
   ])
   .transform((list): { provider: string; weight?: number }[] => list)
+
+/** For each channel a list of routes. */
+const routeLists = () =>
+  z.strictObject(
+    Object.fromEntries(channels.map((channel) => [channel, z.array(route).default([])])) as Record<
+      Channel,
+      z.ZodDefault<z.ZodArray<typeof route>>
+    >,
+  )
 
 export const route = z.strictObject({
   match: z
@@ -176,7 +186,7 @@ export const policyFileSchema = z.strictObject({
   /** Settings of the façades for other people's clients. */
   compat: z.record(z.string(), z.unknown()).default({}),
   providers,
-  routes: z.strictObject({ email: z.array(route).default([]), sms: z.array(route).default([]) }),
+  routes: routeLists(),
   events: z.union([eventReceiver.transform((one) => [one]), z.array(eventReceiver)]).default([]),
   retention: z
     .strictObject({

@@ -1,7 +1,7 @@
 /** Small parts of pages. None of them shows a code, and all mask recipients. */
 
 import { type Html, html, type Part } from '../base/html.ts'
-import { maskRecipient } from '../recipient/mask-recipient.ts'
+import { maskRecipient } from '../recipient/channels.ts'
 import type { View } from './page.ts'
 import { wordFor } from './words.ts'
 

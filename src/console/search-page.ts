@@ -4,6 +4,7 @@ import { html } from '../base/html.ts'
 import { isId } from '../base/ids.ts'
 import { limitableAddress } from '../base/limitable-address.ts'
 import { Unavailable } from '../base/unavailable.ts'
+import { channelsFor } from '../recipient/channels.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import type { ReadTally } from '../support/tally.ts'
 import type { DeliveryState } from './delivery-page.ts'
@@ -40,9 +41,11 @@ ${todayView(view, { delivery, day, tally })}`
 
   /** Undefined when the text is neither a mail address nor a phone number. */
   function recipientIn(text: string, { operator }: View): LookedAt | undefined {
-    const channel = text.includes('@') ? 'email' : 'sms'
-    const result = normaliseRecipient(channel, text)
-    return result.kind === 'invalid' ? undefined : { channel, to: result.to, apps: operator.apps }
+    const [channel] = channelsFor(text)
+    const result = channel && normaliseRecipient(channel, text)
+    return !result || result.kind === 'invalid'
+      ? undefined
+      : { channel, to: result.to, apps: operator.apps }
   }
 
   return [

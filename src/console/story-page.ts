@@ -8,7 +8,7 @@ import { isId } from '../base/ids.ts'
 import { textProblem } from '../base/text-problem.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Browse } from '../notice/browse.ts'
-import { isNamedIn } from '../recipient/is-named-in.ts'
+import { addressKindOf, isChannel } from '../recipient/channels.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import { type Operations, type Resettable, resettable } from '../support/operations.ts'
@@ -105,7 +105,7 @@ export function storyRoutes(deps: {
     const { story } = view.words
     const isLine = reason !== '' && reason.length <= maxReasonLength && !textProblem(reason)
     if (!isLine) return story.badReason
-    return isNamedIn(reason, channel, [to]) ? story.namedReason : undefined
+    return addressKindOf(channel).isNamedIn(reason, [to]) ? story.namedReason : undefined
   }
 
   return [
@@ -116,7 +116,7 @@ export function storyRoutes(deps: {
         const notice = isId(id) ? await notices.findOfApps(view.operator.apps, id) : null
         if (!notice) return notFound
         const { channel, recipient, app } = notice
-        if (recipient !== null && (channel === 'sms' || channel === 'email')) {
+        if (recipient !== null && isChannel(channel)) {
           const query = new URLSearchParams({ app, notice: id })
           return {
             kind: 'redirect',

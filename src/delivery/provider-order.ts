@@ -1,7 +1,7 @@
-import { parsePhoneNumberFromString } from 'libphonenumber-js/max'
 import type { Channel } from '../base/channel.ts'
+import { addressKindOf } from '../recipient/channels.ts'
 
-/** One entry of `routes.sms` or `routes.email`. The first entry whose `match` fits is used. */
+/** One entry of the routes of a channel. The first entry whose `match` fits is used. */
 export interface RouteRule {
   match: {
     country?: string[] | undefined
@@ -58,7 +58,8 @@ export function createProviderOrder<Provider extends { channels: readonly string
   return function providersFor(notice: Routable): Provider[] {
     // The country of a number is expensive to find, so it is found only if a route needs it.
     const needsCountry = routes[notice.channel].some(({ match }) => match.country)
-    const country = needsCountry ? countryOf(notice) : ''
+    const { channel, recipient } = notice
+    const country = needsCountry ? addressKindOf(channel).countryOf(recipient) : ''
     const rule = findRoute(routes, { ...notice, country })
     return inOrder(rule?.use ?? []).flatMap((name) => {
       const provider = providers.get(name)
@@ -87,8 +88,4 @@ function draw(uses: readonly Use[]): Use {
     return mark < 0
   })
   return drawn ?? (uses[0] as Use)
-}
-
-function countryOf({ channel, recipient }: Routable): string {
-  return (channel === 'sms' && parsePhoneNumberFromString(recipient)?.country) || ''
 }

@@ -1,9 +1,9 @@
 /** "Why did my code not come?": the look-up and the reset of a recipient, for support. */
 import { z } from 'zod'
 import { words } from '../base/words.ts'
-import { isNamedIn } from '../recipient/is-named-in.ts'
-import { maskRecipient } from '../recipient/mask-recipient.ts'
-import { type NormaliseRecipient, notAllowedBecause } from '../recipient/normalise-recipient.ts'
+import { notAllowedBecause } from '../recipient/address-kind.ts'
+import { addressKindOf, maskRecipient } from '../recipient/channels.ts'
+import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import { operated, resettable } from '../support/operations.ts'
 import { checkResults } from '../support/record.ts'
@@ -164,7 +164,7 @@ export function recipientRoutes(deps: {
       async run({ caller: { app, keyId }, body: { channel, ip, what, reason, ...body } }) {
         const { to, country } = recipientNamed(normaliseRecipient, channel, body.to)
         // The record outlives the recipient's rows (retention), so its text must not name the recipient.
-        if (isNamedIn(reason, channel, [to, body.to])) {
+        if (addressKindOf(channel).isNamedIn(reason, [to, body.to])) {
           throw invalid('reason', 'namesRecipient')
         }
         await reset({ app, channel, to, country, ip, what, reason, keyId })

@@ -9,8 +9,7 @@ import { createPluginList, policiesOf } from '../http/plugins.ts'
 import { parsePolicies } from '../limiter/index.ts'
 import { readTemplates, type Templates } from '../notice/templates.ts'
 import { createProviderKinds, type ProviderSetUp } from '../providers/kinds.ts'
-import { mailboxOf } from '../recipient/normalise-recipient.ts'
-import { readTestRecipient } from '../recipient/test-recipients.ts'
+import { readAddress } from '../recipient/normalise-recipient.ts'
 
 export interface Config {
   readonly environment: Environment
@@ -100,11 +99,8 @@ export function createSectionChecks(extensions = createExtensions()) {
         ),
       ]
     },
-    readRecipient: (to, defaultCountry) => readTestRecipient(to, defaultCountry)?.to,
-    readMailbox(to, defaultCountry) {
-      const recipient = readTestRecipient(to, defaultCountry)
-      return recipient && mailboxOf(recipient.channel, recipient.to)
-    },
+    readRecipient: (to, defaultCountry) => readAddress(to, defaultCountry)?.to,
+    readMailbox: (to, defaultCountry) => readAddress(to, defaultCountry)?.mailbox,
     channelsOf: (kind) => kinds.find(kind)?.channels ?? channels,
     templates(folder) {
       const ofPlugins = Object.assign({}, ...plugins.map(({ templates }) => templates))

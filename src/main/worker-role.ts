@@ -5,7 +5,7 @@ import type { DeliveryWorker } from '../delivery/worker.ts'
 import { removeOldKeys } from '../notice/idempotency.ts'
 import { createProvider, ownKinds } from '../providers/kinds.ts'
 import type { SandboxDeps } from '../providers/sandbox/index.ts'
-import { mailboxOf } from '../recipient/normalise-recipient.ts'
+import { addressKindOf } from '../recipient/channels.ts'
 import { startUpkeep } from '../upkeep/upkeep.ts'
 import { openLimiter, type Shared } from './shared.ts'
 
@@ -46,6 +46,6 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     unseal: secrets.unseal,
     settleCode: (notice) => codes.settle(ownerOf(notice), notice.id),
     isRefused: ({ channel, recipient }) =>
-      limits.file().recipients.refuse.has(mailboxOf(channel, recipient)),
+      limits.file().recipients.refuse.has(addressKindOf(channel).mailboxOf(recipient)),
   })
 }

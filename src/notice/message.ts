@@ -4,7 +4,7 @@
  */
 import type { Channel } from '../base/channel.ts'
 import type { FieldWord } from '../base/words.ts'
-import { maskRecipient } from '../recipient/mask-recipient.ts'
+import { maskRecipient } from '../recipient/channels.ts'
 import {
   type NormaliseRecipient,
   type RefusedRecipient,

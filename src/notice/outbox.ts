@@ -3,6 +3,7 @@
  * both missing, whenever a process dies. event-outbox.ts delivers the events.
  */
 import type { EventType } from '../base/event-types.ts'
+import { byChannelSql } from '../recipient/channels.ts'
 
 /** The event types to write; none without a configured receiver. */
 export type WantedEvents = readonly EventType[]
@@ -21,13 +22,8 @@ export function insertEvents(types: WantedEvents = []): string {
   )`
 }
 
-/** Masks as src/recipient/mask-recipient.ts does. Done in SQL, so that a readable recipient never enters an event. */
-export const maskedRecipient = `
-  CASE WHEN channel = 'email'
-    THEN left(recipient, 1) || '***@' || split_part(recipient, '@', -1)
-    ELSE left(recipient, least(5, greatest(2, length(recipient) - 8))) || '****'
-      || right(recipient, least(4, greatest(0, length(recipient) - 6)))
-  END`
+/** Masks as answers do. Done in SQL, so that a readable recipient never enters an event. */
+export const maskedRecipient = byChannelSql('channel', (kind) => kind.maskSql('recipient'))
 
 const eventData = `jsonb_strip_nulls(jsonb_build_object(
       'id', id, 'channel', channel, 'to', ${maskedRecipient}, 'kind', kind, 'scene', scene,

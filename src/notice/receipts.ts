@@ -14,6 +14,7 @@ import { createBatcher } from '../base/batcher.ts'
 import { isForeignId, isId } from '../base/ids.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { Receipt } from '../base/receipt.ts'
+import { byChannelSql } from '../recipient/channels.ts'
 import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
@@ -170,9 +171,9 @@ const isRecipient = `(r.recipients IS NULL OR notice.recipient IS NULL OR EXISTS
         WHERE notice.recipient LIKE '%' || right(ltrim(number, '0'), 8)))`
 
 /** A provider may name the recipient in its reason, which events and logs would show. Numbers are written in many ways. */
-const namesRecipient = `CASE notice.channel
-    WHEN 'sms' THEN strpos(regexp_replace(first.detail, '[^0-9]', '', 'g'), right(notice.recipient, 8)) > 0
-    ELSE strpos(lower(first.detail), lower(notice.recipient)) > 0 END`
+const namesRecipient = byChannelSql('notice.channel', (kind) =>
+  kind.isNamedInSql('first.detail', 'notice.recipient'),
+)
 
 /**
  * One row per receipt whose notice was found, in `sent` or a later state. A receipt with another message id changes

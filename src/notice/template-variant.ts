@@ -12,6 +12,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Handlebars from 'handlebars'
 import type { Channel } from '../base/channel.ts'
+import { channelFacts } from '../recipient/channels.ts'
 
 export interface Rendered {
   subject?: string
@@ -37,19 +38,18 @@ export function readSources(
 ): Record<string, string> {
   const source = readText(join(folder, `${channel}.${locale}.txt`)).trimEnd()
   const sources: Record<string, string> = { text: source }
-  if (channel === 'email') {
+  const { parts, isSms } = channelFacts(channel)
+  if (parts.includes('subject')) {
     const match = /^Subject: (.+)\n(?:List-Unsubscribe: (.+)\n)?\n([\s\S]+)$/.exec(source)
     if (!match) throw new Error('must begin with "Subject: …" and an empty line')
     sources.subject = match[1] as string
     sources.text = match[3] as string
     if (match[2] !== undefined) sources.listUnsubscribe = match[2]
-    if (hasHtml) sources.html = readText(join(folder, `${channel}.${locale}.html`))
+    if (hasHtml && parts.includes('html'))
+      sources.html = readText(join(folder, `${channel}.${locale}.html`))
   }
-
-  if (channel === 'sms') {
-    if (source.trim() === '') throw new Error('is empty')
-    checkWebOtp(source)
-  }
+  if (sources.text?.trim() === '') throw new Error('is empty')
+  if (isSms) checkWebOtp(source)
   checkUnsubscribe(sources)
   return sources
 }

@@ -6,13 +6,17 @@
 import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { Channel } from '../base/channel.ts'
+import { type Channel, channels } from '../base/channel.ts'
 import { canonicalLocale, nearestLocale } from '../base/nearest-locale.ts'
 import { measureSms, notInGsm7, type SmsLength } from '../base/sms-length.ts'
+import { channelFacts, isChannel } from '../recipient/channels.ts'
 import { createVariant, type Rendered, readSources, type Variant } from './template-variant.ts'
 import { createValidityText, minutesOf } from './validity-text.ts'
 
-type Variants = Record<Channel, Map<string, Variant>>
+type Variants = ReadonlyMap<Channel, Map<string, Variant>>
+
+const variantsBy = (ofChannel: (channel: Channel) => Map<string, Variant>): Variants =>
+  new Map(channels.map((channel) => [channel, ofChannel(channel)]))
 
 export type Templates = ReturnType<typeof createTemplates>
 
@@ -32,20 +36,18 @@ export function readTemplates(
 
   for (const template of listFolder(folder, problems)) {
     const files = listFolder(join(folder, template), problems)
-    const found: Variants = { sms: new Map(), email: new Map() }
+    const found = variantsBy(() => new Map())
     for (const file of files) {
-      const name = /^(sms|email)\.([\w-]+)\.(txt|html)$/.exec(file)
-      if (!name || canonicalLocale(name[2] as string) === undefined)
-        report(`${template}/${file}`, 'is not named <sms|email>.<locale>.<txt|html>')
-      else if (name[3] === 'txt') {
-        const channel = name[1] as Channel
-        const locale = name[2] as string
+      const [, channel = '', locale = '', ending] = /^(\w+)\.([\w-]+)\.(txt|html)$/.exec(file) ?? []
+      if (!isChannel(channel) || canonicalLocale(locale) === undefined)
+        report(`${template}/${file}`, `is not named <${channels.join('|')}>.<locale>.<txt|html>`)
+      else if (ending === 'txt') {
         const htmlFile = `${channel}.${locale}.html`
         try {
           const hasHtml = files.includes(htmlFile)
           const sources = readSources(join(folder, template), channel, locale, hasHtml)
           digest.update(JSON.stringify([template, channel, locale, sources]))
-          found[channel].set(locale, createVariant(sources))
+          found.get(channel)?.set(locale, createVariant(sources))
         } catch (error) {
           report(`${template}/${file}`, (error as Error).message)
         }
@@ -61,7 +63,7 @@ export function readTemplates(
       return new Map(variant ? [[defaultLocale, variant]] : [])
     }
     if (variants.has(template)) report(template, "is the name of a plugin's template")
-    variants.set(template, { sms: inAnyLocale('sms'), email: inAnyLocale('email') })
+    variants.set(template, variantsBy(inAnyLocale))
   }
   if (problems.length > 0) return { problems }
   return createTemplates(variants, digest.digest('hex'), given)
@@ -74,7 +76,7 @@ function createTemplates(
   given: GivenTemplates,
 ) {
   const find = (template: string, channel: Channel, locale: string) =>
-    variants.get(template)?.[channel].get(locale)
+    variants.get(template)?.get(channel)?.get(locale)
 
   return {
     digest,
@@ -88,7 +90,7 @@ function createTemplates(
 
     /** Locales of a template for a channel; empty if it has no file for the channel. */
     locales(template: string, channel: Channel): string[] {
-      return [...(variants.get(template)?.[channel].keys() ?? [])]
+      return [...(variants.get(template)?.get(channel)?.keys() ?? [])]
     },
 
     /**
@@ -104,8 +106,8 @@ function createTemplates(
 
     /** True if the template uses this variable in any channel and locale. */
     uses(template: string, variable: string): boolean {
-      const { sms, email } = variants.get(template) ?? { sms: new Map(), email: new Map() }
-      const all: Variant[] = [...sms.values(), ...email.values()]
+      const byChannel = [...(variants.get(template)?.values() ?? [])]
+      const all = byChannel.flatMap((byLocale) => [...byLocale.values()])
       return all.some(({ variables }) => variables.has(variable))
     },
 
@@ -128,17 +130,22 @@ function createTemplates(
       ttlMs: number
     }): ({ template: string; locale: string; odd: string[] } & SmsLength)[] {
       const validityIn = createValidityText(code.ttlMs)
-      return [...variants].flatMap(([template, all]) =>
-        [...all.sms].map(([locale, { variables, render }]) => {
-          const known: Record<string, string> = {
-            code: '0'.repeat(code.length),
-            validity: validityIn(locale),
-            minutes: String(minutesOf(code.ttlMs)),
-          }
-          const values = Object.fromEntries([...variables].map((name) => [name, known[name] ?? '']))
-          const { text } = render(values)
-          return { template, locale, odd: notInGsm7(text), ...measureSms(text) }
-        }),
+      const sms = channels.filter((channel) => channelFacts(channel).isSms)
+      return [...variants].flatMap(([template, byChannel]) =>
+        sms
+          .flatMap((channel) => [...(byChannel.get(channel) ?? [])])
+          .map(([locale, { variables, render }]) => {
+            const known: Record<string, string> = {
+              code: '0'.repeat(code.length),
+              validity: validityIn(locale),
+              minutes: String(minutesOf(code.ttlMs)),
+            }
+            const values = Object.fromEntries(
+              [...variables].map((name) => [name, known[name] ?? '']),
+            )
+            const { text } = render(values)
+            return { template, locale, odd: notInGsm7(text), ...measureSms(text) }
+          }),
       )
     },
 

@@ -10,7 +10,7 @@ import { Resolver } from 'node:dns/promises'
 import { createBoundedMap } from '../base/bounded-map.ts'
 import type { Channel } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
-import { domainOf } from './normalise-recipient.ts'
+import { addressKindOf } from './channels.ts'
 
 /** DNS's answer for a domain: accepts mail, accepts none, or unclear. */
 export type DomainAnswer = 'takes_mail' | 'takes_none' | 'uncertain'
@@ -32,8 +32,10 @@ export function openCanReach(
   if (!checkMx) return { canReach: async () => true, close: () => {} }
   const { takesMail, close } = createMailDomains()
   return {
-    canReach: async ({ app, channel, to }) =>
-      channel === 'sms' || isTestRecipient(to) || takesMail(app, domainOf(to)),
+    async canReach({ app, channel, to }) {
+      const domain = addressKindOf(channel).domainOf?.(to)
+      return domain === undefined || isTestRecipient(to) || takesMail(app, domain)
+    },
     close,
   }
 }

@@ -2,11 +2,10 @@
  * Test recipients: for the reviewers of app stores, and for tests of other products. They have fixed codes, and
  * nothing is sent to them. After their last day they are normal recipients, so every request checks the date.
  */
-import type { Channel } from '../base/channel.ts'
+import { type Channel, channels } from '../base/channel.ts'
 import type { Log } from '../base/log.ts'
-import { readEmailAddress } from './email-address.ts'
-import { maskRecipient } from './mask-recipient.ts'
-import { createPhoneReader } from './phone-number.ts'
+import { addressKindOf, maskRecipient } from './channels.ts'
+import { readAddress } from './normalise-recipient.ts'
 
 export interface Testing {
   recipients: readonly { to: string; code: string }[]
@@ -28,7 +27,7 @@ export function createTestRecipients(
 ) {
   const endsAtMs = until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until) + dayMs
   const all = recipients.flatMap(({ to, code }) => {
-    const known = readTestRecipient(to, options.defaultCountry)
+    const known = readAddress(to, options.defaultCountry)
     return known ? [{ ...known, code }] : []
   })
   const codes = new Map(all.map(({ to, code }) => [to, code]))
@@ -40,23 +39,16 @@ export function createTestRecipients(
   return {
     codeOf,
     isTestRecipient: (to: string) => codeOf(to) !== undefined,
-    /** The current test recipients, without their codes. */
+    /** The current test recipients by each of their channels, without their codes. */
     list: (): { channel: Channel; to: string }[] =>
-      isOver() ? [] : all.map(({ channel, to }) => ({ channel, to })),
+      isOver()
+        ? []
+        : all.flatMap(({ kind, to }) =>
+            channels
+              .filter((channel) => addressKindOf(channel) === kind)
+              .map((channel) => ({ channel, to })),
+          ),
   }
-}
-
-/**
- * Normalises a recipient of the policy file as in requests. Undefined for a text that is neither number nor address.
- * The number need not be in use.
- */
-export function readTestRecipient(
-  text: string,
-  defaultCountry?: string,
-): { channel: Channel; to: string } | undefined {
-  const isAddress = text.includes('@')
-  const to = isAddress ? readEmailAddress(text) : createPhoneReader(defaultCountry)(text)?.to
-  return to === undefined ? undefined : { channel: isAddress ? 'email' : 'sms', to }
 }
 
 const maxNamed = 20

@@ -1,6 +1,9 @@
 import type { Channel } from '../base/channel.ts'
 
-/** Prices by country. A file with prices always has one for all other countries and one for mail. */
+/**
+ * Prices by country or by channel. The price of a channel is for all its countries. A file with prices always has one for
+ * all others, and one for mail, whose addresses have no country.
+ */
 type Prices = Readonly<Record<string, number>> & {
   readonly default: number
   readonly email: number
@@ -9,5 +12,5 @@ type Prices = Readonly<Record<string, number>> & {
 /** The price of a message in thousandths of the operator's currency. 1 without `prices`; then no rule uses it. */
 export function priceOf(prices: Prices | undefined, channel: Channel, country: string): number {
   if (!prices) return 1
-  return channel === 'email' ? prices.email : (prices[country] ?? prices.default)
+  return prices[channel] ?? prices[country] ?? prices.default
 }

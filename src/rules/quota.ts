@@ -7,7 +7,7 @@ import type { Channel } from '../base/channel.ts'
 import { wideAddress } from '../base/limitable-address.ts'
 import { noteInSpan, traced } from '../base/traces.ts'
 import type { Decision, Limiter, Policies, Refusal, Rule } from '../limiter/index.ts'
-import { mailboxOf, prefixOf } from '../recipient/normalise-recipient.ts'
+import { addressKindOf } from '../recipient/channels.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { Origin } from './caller.ts'
 import { fieldsThat } from './key-fields.ts'
@@ -74,8 +74,8 @@ export function createQuota(deps: {
   /** The values for keys of the policy `check`. */
   function checkFieldsOf(asked: LimitFacts, { ip, country, keyId }: Origin): Fields {
     const { to, channel, scene = '', app } = asked
-    const [prefix, mailbox] = [prefixOf(channel, to), mailboxOf(channel, to)]
-    const block = channel === 'email' ? mailbox : prefix
+    const kind = addressKindOf(channel)
+    const [prefix, block, mailbox] = [kind.prefixOf(to), kind.blockOf(to), kind.mailboxOf(to)]
     const ipWide = wideAddress(ip)
     return { to, channel, scene, app, ip, ipWide, country, prefix, block, mailbox, keyId }
   }

@@ -18,7 +18,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   access: ['types:storage'],
   notice: ['recipient', 'rules', 'types:storage'],
   captcha: ['crypto', 'notice', 'recipient', 'rules'],
-  delivery: ['notice', 'types:limiter', 'types:providers'],
+  delivery: ['notice', 'recipient', 'types:limiter', 'types:providers'],
   upkeep: ['crypto', 'types:notice', 'types:storage'],
   support: ['limiter', 'rules', 'types:captcha', 'types:crypto', 'types:notice', 'types:storage'],
   http: ['captcha', 'limiter', 'notice', 'recipient', 'rules', 'support', 'types:providers'],

@@ -1,11 +1,10 @@
 /** The parts of a recipient that limits count, and the parts that are shown. */
 import { expect, test } from 'vitest'
-import { maskRecipient } from '../../src/recipient/mask-recipient.ts'
-import { mailboxOf, prefixOf } from '../../src/recipient/normalise-recipient.ts'
+import { addressKindOf, channelsFor, maskRecipient } from '../../src/recipient/channels.ts'
 
 test('prefix: a number without its last four digits, the domain of an address', () => {
-  expect(prefixOf('sms', '+8613800138000')).toBe('+861380013')
-  expect(prefixOf('email', 'ann@acme.test')).toBe('acme.test')
+  expect(addressKindOf('sms').prefixOf('+8613800138000')).toBe('+861380013')
+  expect(addressKindOf('email').prefixOf('ann@acme.test')).toBe('acme.test')
 })
 
 test.each([
@@ -15,11 +14,11 @@ test.each([
   ['ann@googlemail.com', 'ann@gmail.com'],
   ['+shop@acme.test', '+shop@acme.test'],
 ])('mailbox: %s is counted as %s', (address, mailbox) => {
-  expect(mailboxOf('email', address)).toBe(mailbox)
+  expect(addressKindOf('email').mailboxOf(address)).toBe(mailbox)
 })
 
 test('mailbox: a number is its own', () => {
-  expect(mailboxOf('sms', '+8613800138000')).toBe('+8613800138000')
+  expect(addressKindOf('sms').mailboxOf('+8613800138000')).toBe('+8613800138000')
 })
 
 test.each([
@@ -30,4 +29,16 @@ test.each([
   ['sms', '+12345', '+1****'],
 ])('mask: %s %s is shown as %s, and hides four digits at least', (channel, to, shown) => {
   expect(maskRecipient(channel, to)).toBe(shown)
+})
+
+test('mask: a channel of a newer Postern tells nothing of its recipient', () => {
+  expect(maskRecipient('pigeon', '+8613800138000')).toBe('***')
+})
+
+test.each([
+  ['ann@acme.test', ['email']],
+  ['tel:+86 138 0013 8000', ['sms']],
+  ['Ann', []],
+])('channels for a text: %s → %j', (text, channels) => {
+  expect(channelsFor(text)).toEqual(channels)
 })

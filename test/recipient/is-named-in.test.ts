@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { isNamedIn } from '../../src/recipient/is-named-in.ts'
+import { addressKindOf } from '../../src/recipient/channels.ts'
+
+const [phone, mail] = [addressKindOf('sms'), addressKindOf('email')]
 
 const number = ['+8613800138000', '138 0013 8000']
 const address = ['ada@xn--bcher-kva.example', 'Ada@Bücher.example']
@@ -15,7 +17,7 @@ test.each([
   ['in mathematical digits', '𝟙𝟛𝟠𝟘𝟘𝟙𝟛𝟠𝟘𝟘𝟘'],
   ['in digits of several scripts', '138٠٠१३８𝟘00'],
 ])('a number %s', (_, text) => {
-  expect(isNamedIn(text, 'sms', number)).toBe(true)
+  expect(phone.isNamedIn(text, number)).toBe(true)
 })
 
 test.each([
@@ -29,8 +31,8 @@ test.each([
   ['with spaces', 'ada @ bücher.example'],
   ['with a space nobody sees', 'ada\u200b@bücher.example'],
 ])('an address %s', (_, text) => {
-  expect(isNamedIn(text, 'email', address)).toBe(true)
-  expect(isNamedIn(text, 'email', address.slice(0, 1))).toBe(true)
+  expect(mail.isNamedIn(text, address)).toBe(true)
+  expect(mail.isNamedIn(text, address.slice(0, 1))).toBe(true)
 })
 
 test.each([
@@ -40,20 +42,19 @@ test.each([
   ['of the Falklands, five digits', '+50051234', 'call 51234'],
   ['of eight digits', '+4521234567', '21 23 45 67'],
 ])('a national number %s', (_, to, text) => {
-  expect(isNamedIn(text, 'sms', [to])).toBe(true)
+  expect(phone.isNamedIn(text, [to])).toBe(true)
   expect(
-    isNamedIn(
+    phone.isNamedIn(
       text.replace(/\d/, (digit) => String(9 - Number(digit))),
-      'sms',
       [to],
     ),
   ).toBe(false)
 })
 
 test('others are not meant', () => {
-  expect(isNamedIn('ticket 4711 of 2026-11-22, 客户来电', 'sms', number)).toBe(false)
-  expect(isNamedIn('+8613800138001', 'sms', number)).toBe(false)
-  expect(isNamedIn('adam at Bücher', 'email', address)).toBe(false)
+  expect(phone.isNamedIn('ticket 4711 of 2026-11-22, 客户来电', number)).toBe(false)
+  expect(phone.isNamedIn('+8613800138001', number)).toBe(false)
+  expect(mail.isNamedIn('adam at Bücher', address)).toBe(false)
 })
 
 test('every digit of Unicode has its value', () => {
@@ -63,6 +64,6 @@ test('every digit of Unicode has its value', () => {
     .filter((char) => /\p{Nd}/u.test(char))
   expect(all.length % 10).toBe(0)
   for (let from = 0; from < all.length; from += 10) {
-    expect(isNamedIn(all.slice(from, from + 10).join(''), 'sms', ['0123456789'])).toBe(true)
+    expect(phone.isNamedIn(all.slice(from, from + 10).join(''), ['0123456789'])).toBe(true)
   }
 })

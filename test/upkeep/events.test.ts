@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
-import { maskRecipient } from '../../src/recipient/mask-recipient.ts'
+import { maskRecipient } from '../../src/recipient/channels.ts'
 import { freshPhone } from '../delivery/notices.ts'
 import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
 import { type FarEnd, startFarEnd } from '../tools/far-end.ts'

@@ -1,0 +1,46 @@
+/**
+ * The channels: the ways by which a message reaches a person. What differs between them is a member here, and everything
+ * else asks this table. So a new channel is its name in `base/channel.ts` and one entry.
+ */
+import { type Channel, channels } from '../base/channel.ts'
+import type { AddressKind } from './address-kind.ts'
+import { mailAddress } from './mail-address.ts'
+import { phoneNumber } from './phone-address.ts'
+
+interface ChannelFacts {
+  /** The kind of the recipients' addresses. */
+  readonly address: AddressKind
+  /** Parts of a message that its templates have besides the text. */
+  readonly parts: readonly ('subject' | 'listUnsubscribe' | 'html')[]
+  /** The text travels as SMS: it is paid for by its length, and browsers read its last line (WebOTP). */
+  readonly isSms: boolean
+}
+
+const facts: Readonly<Record<Channel, ChannelFacts>> = {
+  sms: { address: phoneNumber, parts: [], isSms: true },
+  email: { address: mailAddress, parts: ['subject', 'listUnsubscribe', 'html'], isSms: false },
+}
+
+export const channelFacts = (channel: Channel): ChannelFacts => facts[channel]
+
+export const addressKindOf = (channel: Channel): AddressKind => facts[channel].address
+
+export const addressKinds: readonly AddressKind[] = [...new Set(channels.map(addressKindOf))]
+
+/** The channels that lead to addresses of the kind in which a text is written. Empty for another text. */
+export function channelsFor(text: string): Channel[] {
+  return channels.filter((channel) => addressKindOf(channel).isWritten(text))
+}
+
+/** False for a channel of a newer Postern, whose rows an older one can meet. */
+export const isChannel = (name: string): name is Channel => Object.hasOwn(facts, name)
+
+/** The masked form in answers. Nothing is shown for a channel that this build does not know. */
+export const maskRecipient = (channel: string, to: string): string =>
+  isChannel(channel) ? addressKindOf(channel).mask(to) : '***'
+
+/** An expression of SQL for the channel's kind of address. It is null for a channel that this build does not know. */
+export function byChannelSql(column: string, sqlOf: (kind: AddressKind) => string): string {
+  const cases = channels.map((name) => `WHEN '${name}' THEN ${sqlOf(addressKindOf(name))}`)
+  return `CASE ${column} ${cases.join(' ')} END`
+}

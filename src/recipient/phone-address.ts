@@ -1,0 +1,76 @@
+/** Phone numbers as a kind of address. */
+import { parsePhoneNumberFromString } from 'libphonenumber-js/max'
+import type { NumberType } from '../base/number-types.ts'
+import type { AddressKind, InvalidBecause, ReadAddress } from './address-kind.ts'
+import { createPhoneReader, isNationalNumber, isNumberText, mayBeOf } from './phone-number.ts'
+import { asciiDigitsOf, plainText } from './plain-text.ts'
+
+/** Messages to landlines and other types would cost money and reach no person. Operators can list them in `types`. */
+const typesByDefault: readonly NumberType[] = ['mobile', 'fixed_line_or_mobile', 'voip']
+
+export const phoneNumber: AddressKind = {
+  insteadOf: 'is_number',
+
+  isWritten: (text) => isNumberText(plainText(text, 'tel')),
+
+  createReader(rules) {
+    const readPhoneNumber = createPhoneReader(rules.defaultCountry, rules.allow)
+    const countries = rules.countries && new Set(rules.countries)
+    const isAllowedIn = (country: string, to: string) =>
+      !countries || countries.has(country) || [...countries].some((each) => mayBeOf(each, to))
+    const types: ReadonlySet<string> = new Set(rules.types ?? typesByDefault)
+
+    function problemOf({ to, country, type }: NonNullable<ReturnType<typeof readPhoneNumber>>) {
+      // Not a refusal by the operator's settings: such a number can't get messages.
+      if (type === undefined) return { kind: 'invalid', because: 'no_number' } as const
+      if (!rules.types && !types.has(type)) return { kind: 'invalid', because: 'type' } as const
+      if (!isAllowedIn(country, to)) return { kind: 'not_allowed', because: 'country' } as const
+      return types.has(type) ? undefined : ({ kind: 'not_allowed', because: 'type' } as const)
+    }
+
+    return function readNumber(written): ReadAddress | InvalidBecause {
+      const text = plainText(written, 'tel')
+      const number = readPhoneNumber(text)
+      if (!number) {
+        return !rules.defaultCountry && isNationalNumber(text) ? 'no_country' : 'no_number'
+      }
+      const { to, country } = number
+      const problem = problemOf(number)
+      return problem ? { to, country, problem } : { to, country }
+    }
+  },
+
+  /** At least four digits are hidden, even in a short number. */
+  mask(to) {
+    const head = Math.min(5, Math.max(2, to.length - 8))
+    const tail = Math.min(4, Math.max(0, to.length - head - 4))
+    return `${to.slice(0, head)}****${to.slice(to.length - tail)}`
+  },
+  maskSql: (column) =>
+    `left(${column}, least(5, greatest(2, length(${column}) - 8))) || '****' || right(${column}, least(4, greatest(0, length(${column}) - 6)))`,
+
+  countryOf: (to) => parsePhoneNumberFromString(to)?.country ?? '',
+  prefixOf,
+  mailboxOf: (to) => to,
+  blockOf: prefixOf,
+
+  isNamedIn(text, spellings) {
+    const digits = asciiDigitsOf(text)
+    return spellings.some((number) => digits.includes(tellingDigitsOf(number)))
+  },
+  isNamedInSql: (text, column) =>
+    `strpos(regexp_replace(${text}, '[^0-9]', '', 'g'), right(${column}, 8)) > 0`,
+}
+
+function prefixOf(to: string): string {
+  return to.slice(0, -4)
+}
+
+/**
+ * The last eight digits, because people often leave out the country code. A national number can be shorter: seven
+ * digits in Iceland, five on the Falkland Islands.
+ */
+function tellingDigitsOf(number: string): string {
+  const national = parsePhoneNumberFromString(number)?.nationalNumber
+  return (national ?? asciiDigitsOf(number)).slice(-8)
+}
