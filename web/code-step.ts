@@ -1,10 +1,10 @@
 /** The input for the code, above one drawn box for each digit. */
 import { add, set, setAttributes } from './elements.ts'
-import type { Shown } from './shown.ts'
+import type { State } from './state.ts'
 
 export function createCodeStep(parent: Element, prefix: string) {
   const step = add(parent, 'div', 'postern-step')
-  const label = add(step, 'label', 'postern-label', { for: `${prefix}-code` })
+  const codeTitle = add(step, 'label', 'postern-label', { for: `${prefix}-code` })
   const digits = add(step, 'div', 'postern-digits', { dir: 'ltr' })
   const code = add(digits, 'input', 'postern-code', {
     id: `${prefix}-code`,
@@ -27,20 +27,19 @@ export function createCodeStep(parent: Element, prefix: string) {
 
   return {
     code,
+    codeTitle,
     isUnfinished,
 
-    render(shown: Shown): void {
-      setAttributes(code, {
-        maxlength: String(shown.codeLength),
-        'aria-invalid': String(shown.wrong === 'code'),
-      })
-      code.readOnly = !shown.mayType
-      if (code.value !== shown.code && !isUnfinished()) code.value = shown.code
-      set(label, shown.codeLabel)
-      isPassed = shown.isPassed
-      isOpen = shown.mayType || shown.isBusy
+    /** `mayType`: the service would compare a code. */
+    drawCode(state: State, mayType: boolean, isWrong: boolean): void {
+      const length = state.sent?.codeLength ?? 4
+      setAttributes(code, { maxlength: `${length}`, 'aria-invalid': `${isWrong}` })
+      code.readOnly = !mayType
+      if (code.value !== state.code && !isUnfinished()) code.value = state.code
+      isPassed = state.isPassed
+      isOpen = mayType || state.busyWith !== undefined
       digits.classList.toggle('postern-closed', !isOpen && !isPassed)
-      drawPlaces(shown.codeLength)
+      drawPlaces(length)
     },
   }
 

@@ -14,7 +14,7 @@ const trunkPrefixes: Readonly<Record<string, string>> = {
   7: '8',
   36: '06',
   // Prefixes of mobile numbers in Mexico until 2019. People and phone books still have them.
-  52: '(01|04[45]|1)',
+  52: '(01|04[45]|1)(?=.{10}$)',
   370: '[08]',
   375: '80?|0',
   692: '1',
@@ -25,6 +25,7 @@ const trunkPrefixes: Readonly<Record<string, string>> = {
   229: '',
   241: '',
   242: '',
+  247: '',
   378: '',
   992: '',
 }
@@ -105,8 +106,8 @@ const plainNumber = (written: string) =>
     .replace(/^\+ /, '+')
 
 /**
- * The number in E.164 if its country is known from its `+` or from `country` (ISO 3166, or empty). Otherwise the number
- * unchanged: the service may have a default country.
+ * The number in E.164 if its country is known from its `+` or from `country` (ISO 3166, or empty). Otherwise the text
+ * unchanged: it may be a number of the default country of the service.
  */
 export function toE164(written: string, country: string): string {
   const text = plainNumber(written).replace('(0)', '')
@@ -116,6 +117,8 @@ export function toE164(written: string, country: string): string {
   if (isInternational(text, country)) return `+${digits.replace(exitCodeOf(country), '')}`
   const code = callingCodeOf(country)
   if (!code || digits === '') return text
+  // A number of North America. Before it, Mexicans would write 00.
+  if (code === '52' && /^1\d{10}$/.test(digits)) return text
   const [, area = ''] = digits.length === 7 ? areaCodes.split(country) : []
   return `+${code}${area.slice(0, 3)}${withoutOwnCode(digits, code).replace(trunkPrefixOf(code), '')}`
 }

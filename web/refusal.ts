@@ -1,5 +1,6 @@
 /** The meaning of a refusal for the person at the field. */
 import type { Channel, Problem } from './client.ts'
+import { clockTime } from './readings.ts'
 import { ofChannel, type TextName, type Values } from './texts.ts'
 
 export interface Refusal {
@@ -26,9 +27,10 @@ export function refusalOf(
     /** The number has no country code. */
     isNational: boolean
     origin: string
+    language: string
   },
 ): Refusal {
-  const { during, channel, hasOther, isNational, origin } = asked
+  const { during, channel, hasOther, isNational, origin, language } = asked
   const another = (name: string): Refusal => ({ name: ofChannel(channel, name), about: 'address' })
   const setup: Refusal = { name: 'setup', isFault: true }
   const gone: Refusal = { name: 'gone', about: 'code', isGone: true }
@@ -39,7 +41,7 @@ export function refusalOf(
       const { code, retryAfterMs } = problem
       // A limit, such as one by address, is no lock of this recipient: a new code can pass.
       if (during === 'check' && code === 'limited')
-        return { name: 'checksLimited', values: { n: Math.ceil(retryAfterMs / 60_000) } }
+        return { name: 'checksLimited', values: { at: clockTime(retryAfterMs, language) } }
       if (during === 'check') return { name: 'locked', lockMs: retryAfterMs }
       return { name: hasOther ? 'limitedOther' : 'limited', waitMs: retryAfterMs }
     }

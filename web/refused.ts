@@ -11,7 +11,9 @@ export function createRefused(parts: Omit<Parts, 'refused' | 'view' | 'work'>): 
     const hasOther = settings.channels.length > 1
     const isNational = channel === 'sms' && !to.startsWith('+')
     const { origin } = location
-    const refusal = refusalOf(problem, { during, channel, hasOther, isNational, origin })
+    const { language } = settings
+    const asked = { during, channel, hasOther, isNational, origin, language }
+    const refusal = refusalOf(problem, asked)
     const { name, values, about = '', waitMs, lockMs, isGone, isFault } = refusal
     if (isFault) console.error('<postern-code> was refused:', problem)
     // A code that was perhaps not compared stays in the input, to be sent again.

@@ -1,7 +1,7 @@
 /** Draws the state of a field after every change, and four times a second during a countdown. */
+import { draw } from './draw.ts'
 import { toE164 } from './phone-number.ts'
 import type { Given, Settings } from './settings.ts'
-import { shownOf } from './shown.ts'
 import { addressStep, changedByTime, emptyState, isAlive, type State, waitMsOf } from './state.ts'
 import type { TextName, TextOf, Values } from './texts.ts'
 import type { View } from './view.ts'
@@ -85,9 +85,9 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
   }
 
   function redraw(): void {
-    const [to, given, written] = [addressOf(), givenNow(), view.address.value]
+    const to = addressOf()
     Object.assign(state, changedByTime(state, to))
-    view.render(shownOf(state, { settings, given, to, written, text }))
+    draw(view, state, { settings, given: givenNow(), to, text })
     if (waitMsOf(state, to) > 0 || isAlive(state)) timer ??= setInterval(tick, tickMs)
     else stop()
   }

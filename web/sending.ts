@@ -3,7 +3,8 @@ import { createPosternClient, type Sent } from './client.ts'
 import type { Parts } from './parts.ts'
 import { clockAheadMs } from './readings.ts'
 import { isUnanswered } from './refusal.ts'
-import { sentMessage, waitMsOf } from './state.ts'
+import type { SentCode } from './saved-code.ts'
+import { leftCode, sentMessage, waitMsOf } from './state.ts'
 
 /** A later repeat is a request for a new code. */
 const repeatWithinMs = 60_000
@@ -24,8 +25,14 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
     screen.follow()
     const { channel, busyWith, isPassed } = state
     const to = addressOf()
-    if (busyWith || isPassed || waitMsOf(state, to) > 0) return
+    if (busyWith || isPassed) return
+    const left = leftCode(state, to)
+    if (left) return goBack(left)
+    if (waitMsOf(state, to) > 0) return
     if (!to) return complain(channel === 'sms' ? 'smsEmpty' : 'emailEmpty', 'address')
+    // Digits that are no number of the shown country. The service could read them as a number of another one.
+    const isUnread = channel === 'sms' && screen.countryNow() && !to.startsWith('+')
+    if (isUnread) return refused('send', to, { code: 'invalid_recipient' })
     const { scene, language: locale } = settings
     unanswered = askedFor(`${channel} ${to} ${scene} ${locale}`, unanswered)
     const { key: idempotencyKey, sinceMs } = unanswered
@@ -43,6 +50,13 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
     if (result.ok) return sent(to, sinceMs, result.answer)
     if (isAnswered) state.sent = earlier
     refused('send', to, result.problem)
+  }
+
+  function goBack(sent: SentCode): void {
+    change({ sent, message: sentMessage(state.channel, sent.codeLength, false), wrong: '' })
+    memory.save()
+    view.focus(view.code)
+    onSent(state.channel)
   }
 
   function sent(to: string, sinceMs: number, answer: Sent): void {

@@ -17,6 +17,8 @@ export interface State {
   passEndsAtMs: number
   /** Undefined at the address step. `expiresAtMs` is 0 when no code can pass any more. */
   sent?: SentCode | undefined
+  /** The code that the person left at the code step. */
+  left?: SentCode | undefined
   /** Typed digits. */
   code: string
   /** End of the time in which the service refuses sends. */
@@ -42,14 +44,23 @@ export const emptyState = (channel: Channel): State => ({
   locks: {},
   wrong: '',
   sent: undefined,
+  left: undefined,
   message: undefined,
   onAnswer: undefined,
 })
 
 /** The address step of a channel. Keeps the waits, and what the person chose. */
 export function addressStep(state: State, channel: Channel): State {
-  const { isSwitched, country, waits, locks } = state
-  return { ...emptyState(channel), isSwitched, country, waits, locks }
+  const { isSwitched, country, waits, locks, isPassed, sent } = state
+  const left = isPassed || state.channel !== channel ? undefined : (sent ?? state.left)
+  return { ...emptyState(channel), isSwitched, country, waits, locks, left }
+}
+
+/** The code to which the person can go back: it went to this address, may still pass, and no other can be sent yet. */
+export function leftCode(state: State, to: string): SentCode | undefined {
+  const { sent, left } = state
+  const isOpen = left?.to === to && left.expiresAtMs > Date.now() && waitMsOf(state, to) > 0
+  return isOpen && !sent ? left : undefined
 }
 
 /** Time until the service compares codes of this address again. */

@@ -10,6 +10,7 @@ export const texts = {
   givenTo: ['You will get a code at {to}.', '验证码将发送至 {to}。'],
   send: ['Send code', '获取验证码'],
   sendIn: ['Send code in {time}', '{time} 后可获取'],
+  enterCode: ['Enter the code', '输入验证码'],
   again: ['Send again', '重新发送'],
   againIn: ['Send again in {time}', '{time} 后可重发'],
   codeLabel: ['Code sent to {to}', '发送至 {to} 的验证码'],
@@ -74,8 +75,8 @@ export const texts = {
     '错误次数过多，请在 {at} 之后重新获取验证码。',
   ],
   checksLimited: [
-    'Too many codes were tried. Type the code again in {n} min.',
-    '校验过于频繁，请在 {n} 分钟后重新输入验证码。',
+    'Too many codes were tried. Type the code again at {at}.',
+    '校验过于频繁，请在 {at} 之后重新输入验证码。',
   ],
   canType: ['You can type the code now.', '现在可以输入验证码了。'],
   ready: ['You can request a code now.', '现在可以获取验证码了。'],

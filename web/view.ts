@@ -2,10 +2,8 @@
  * The elements of the field. They are ordinary elements of the page, not of a shadow root, so that password managers and
  * autofill find the inputs. Both steps have the same size, so nothing moves between them.
  */
-import { createAddressStep } from './address-step.ts'
 import { createCodeStep } from './code-step.ts'
-import { add, set, setAttributes, setEnabled } from './elements.ts'
-import type { Shown } from './shown.ts'
+import { add } from './elements.ts'
 
 export type View = ReturnType<typeof createView>
 
@@ -19,8 +17,6 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
   const root = add(host, 'div', 'postern-field')
   const addressStep = createAddressStep(root, prefix)
   const codeStep = createCodeStep(root, prefix)
-  const { address, country, send } = addressStep
-  const { code, isUnfinished } = codeStep
 
   // A screen reader reads each new sentence by itself.
   const status = { id: `${prefix}-message`, role: 'status', 'aria-atomic': 'false' }
@@ -37,15 +33,15 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
     add(root, 'input', '', { type: 'hidden', name: `postern-${name}` }),
   )
 
-  let entry: HTMLElement = address
+  let entry: HTMLElement = addressStep.address
   let missing: string | undefined
 
   return {
-    address,
-    country,
-    send,
-    code,
-    isUnfinished,
+    ...addressStep,
+    ...codeStep,
+    root,
+    message,
+    note,
     again,
     other,
     change,
@@ -66,23 +62,42 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
         element.focus()
     },
 
-    render(shown: Shown): void {
-      const { step, tone, isBusy, isPassed, canLeave } = shown
-      setAttributes(root, { 'data-step': step, 'data-tone': tone, 'aria-busy': String(isBusy) })
-      root.classList.toggle('postern-passed', isPassed)
-      addressStep.render(shown)
-      codeStep.render(shown)
-      set(message, shown.message)
-      set(note, shown.note)
-      drawLink(again, shown.again, shown.canSend)
-      drawLink(other, shown.other, canLeave)
-      drawLink(change, shown.change, canLeave)
-      const next = step === 'code' ? code : shown.given === undefined ? address : send
-      if (next === entry && shown.missing === missing) return
+    /** `next`: the input or button of the step. `why`: why the form can't be sent yet. */
+    setEntry(next: HTMLElement, why: string): void {
+      if (next === entry && why === missing) return
       entry = next
-      missing = shown.missing
-      setMissing(missing, entry)
+      missing = why
+      setMissing(why, entry)
     },
+  }
+}
+
+/** The input for the phone number or mail address, with the country before it. */
+function createAddressStep(root: Element, prefix: string) {
+  const step = add(root, 'div', 'postern-step')
+  const addressLabel = add(step, 'label', 'postern-label', { for: `${prefix}-to` })
+  const givenLabel = add(step, 'p', 'postern-label', { id: `${prefix}-given` })
+  // A country stands before its number in every language.
+  const toLine = add(step, 'div', 'postern-to', { dir: 'ltr' })
+  const countryBox = add(toLine, 'div', 'postern-country')
+  return {
+    addressLabel,
+    givenLabel,
+    toLine,
+    countryBox,
+    countryPrefix: add(countryBox, 'span', 'postern-prefix', { id: `${prefix}-country` }),
+    country: add(countryBox, 'select', 'postern-countries', { autocomplete: 'off' }),
+    address: add(toLine, 'input', 'postern-input', {
+      id: `${prefix}-to`,
+      dir: 'auto',
+      maxlength: '254',
+      spellcheck: 'false',
+      'aria-describedby': `${prefix}-country ${prefix}-message`,
+    }),
+    send: add(step, 'button', 'postern-button', {
+      type: 'button',
+      'aria-describedby': `${prefix}-given`,
+    }),
   }
 }
 
@@ -92,10 +107,4 @@ function keepInSight(element: HTMLElement): void {
   const { offsetTop, height } = visualViewport as VisualViewport
   const hiddenPx = element.getBoundingClientRect().bottom - offsetTop - height
   if (hiddenPx > 0) scrollBy({ top: hiddenPx, behavior: 'instant' })
-}
-
-function drawLink(link: HTMLElement, text: string | undefined, isEnabled: boolean): void {
-  set(link, text ?? '')
-  link.hidden = text === undefined
-  setEnabled(link, isEnabled)
 }

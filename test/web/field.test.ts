@@ -319,3 +319,54 @@ describe('a keyboard that composes text', () => {
     expect(await partsOf(page).code.inputValue()).toBe('')
   })
 })
+
+test.each([
+  ['1 415 555 2671', 'which people of Mexico write as +1'],
+  ['two 138', 'which is no number'],
+])(
+  'a country is shown, and %j is typed, %s → nothing is sent, and the field asks for +',
+  async (written) => {
+    const { page, asked } = await open(field('country="MX"'), () => newCode())
+    await run(page, `field.addEventListener('refused', ({ detail }) => (window.refusal = detail))`)
+    await partsOf(page).address.fill(written)
+    await partsOf(page).send.click()
+    await said(page).toContain('Write it with +')
+    expect(await page.evaluate('window.refusal')).toMatchObject({
+      during: 'send',
+      problem: { code: 'invalid_recipient' },
+    })
+    await send(page, '+1 415 555 2671')
+    expect(asked.map(({ body }) => body.to)).toEqual(['+14155552671'])
+  },
+)
+
+describe('back at the number while its code is valid', () => {
+  const waiting = () => newCode({ resendAt: new Date(Date.now() + 60_000).toISOString() })
+
+  test('the same number → the code can be entered, and no other is sent', async () => {
+    const { page, asked } = await open(field(), ({ path }) =>
+      path.endsWith('/check') ? passed : waiting(),
+    )
+    await send(page)
+    await page.getByText('Change number').click()
+    await expect.poll(() => partsOf(page).send.textContent()).toBe('Enter the code')
+    await partsOf(page).address.fill('+8613900139000')
+    await expect.poll(() => partsOf(page).send.textContent()).toBe('Send code')
+    await partsOf(page).address.fill(number)
+    await partsOf(page).send.click()
+    await partsOf(page).code.fill('1234')
+    await expect.poll(() => passOf(page)).toBe(pass)
+    expect(asked.map(({ path }) => path)).toEqual(['/v1/captchas', '/v1/captchas/check'])
+  })
+
+  test('no try is left → there is nothing to go back to', async () => {
+    const { page } = await open(field(), ({ path }) =>
+      path.endsWith('/check') ? refused(422, 'code_mismatch', { triesLeft: 0 }) : waiting(),
+    )
+    await send(page)
+    await partsOf(page).code.fill('1234')
+    await said(page).toContain('no try is left')
+    await page.getByText('Change number').click()
+    await expect.poll(() => partsOf(page).send.textContent()).toMatch(/^Send code in/)
+  })
+})

@@ -69,3 +69,38 @@ test.each(countries)('%s: random mobile numbers, in each form', (country) => {
     }
   }
 })
+
+/** Digits before a number: by habit, by mistake, or because the number is of another country. */
+const beginnings = ['', '0', '00', '01', '011', '1', '8', '044', '06', '80', '810', '+']
+
+test.each(countries)(
+  '%s: mobile numbers after anything that people dial → the field reads no other number than the service',
+  (country) => {
+    const code = getCountryCallingCode(country)
+    const inside = ['', code, `${code}0`, `${code}1`]
+    const starts = beginnings.flatMap((beginning) => inside.map((digits) => beginning + digits))
+    const mobiles = randomMobiles(country, 3)
+    for (const [index, start] of starts.entries()) {
+      const form = `${start}${mobiles[index % mobiles.length]?.nationalNumber}`
+      const sent = read(toE164(form, country))
+      if (!sent?.type) continue
+      const plain = form.replace(/^\+/, '')
+      const exact = readAnyNumber(form, country)
+      const bare = plain.startsWith(code) ? plain.slice(code.length) : undefined
+      if (exact?.type && bare === undefined) {
+        expect(sent.to, form).toBe(exact.to)
+        continue
+      }
+      // People write a needless trunk prefix, and leave out the + of a calling code.
+      const trunk = { 1: /^1/, 370: /^[08]/ }[code] ?? /^0/
+      const readings = [
+        form,
+        form.replace(trunk, ''),
+        `+${plain}`,
+        `+${code}${bare?.replace(trunk, '')}`,
+      ]
+      const isKnown = readings.some((reading) => readAnyNumber(reading, country)?.to === sent.to)
+      expect({ form, to: sent.to, isKnown }).toMatchObject({ isKnown: true })
+    }
+  },
+)

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Problem } from '../../web/client.ts'
 import { refusalOf } from '../../web/refusal.ts'
 import { textIn } from '../../web/texts.ts'
@@ -10,7 +10,10 @@ const asked = {
   hasOther: false,
   isNational: false,
   origin,
+  language: 'en',
 } as const
+beforeAll(() => void vi.useFakeTimers({ now: new Date(2026, 10, 27, 10, 0, 30) }))
+afterAll(() => void vi.useRealTimers())
 const mismatch = (triesLeft: number, lockedForMs?: number): Problem => ({
   code: 'code_mismatch',
   triesLeft,
@@ -31,7 +34,7 @@ test.each([
   ],
   [
     { code: 'limited', policy: 'check', rule: 'check-ip', retryAfterMs: 61_000 },
-    { name: 'checksLimited', values: { n: 2 } },
+    { name: 'checksLimited', values: { at: expect.stringMatching(/^10:02\sAM$/) } },
   ],
 ] as [Problem, object][])('a check is refused with %j: %j', (problem, refusal) =>
   expect(refusalOf(problem, asked)).toEqual(refusal),

@@ -13,6 +13,12 @@ test('Chinese says all that English says, with the same values', () => {
   }
 })
 
+test('a time to wait is one that is drawn again, or the time of day: no text counts minutes', () => {
+  for (const pair of Object.values(texts)) {
+    for (const text of pair) expect(text).not.toMatch(/\b(min|minutes?|hours?)\b|分钟|小时/)
+  }
+})
+
 test('Chinese for every Chinese language, English for the others', () => {
   const name: TextName = 'send'
   for (const tag of ['zh', 'zh-CN', 'zh-Hant-TW']) expect(textIn(tag, name)).toBe('获取验证码')
