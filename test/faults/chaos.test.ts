@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { type Fleet, startFleet } from '../tools/fleet.ts'
+import { type Fleet, type FleetOptions, startFleet } from '../tools/fleet.ts'
+import { ownCluster } from '../tools/redis-topologies.ts'
 import { proveCalmFor } from './calm.ts'
 import { expectAllWorks, type Fault, openLab } from './fault.ts'
 import { faults } from './faults.ts'
@@ -12,6 +13,7 @@ import { expectBooksAgree, forSeconds, type Ledger, sendAtRate, settle } from '.
 const minutes = Number(process.env.CHAOS_MINUTES ?? 10)
 const perSecond = Number(process.env.CHAOS_RATE ?? 200)
 const hasAof = process.env.CHAOS_AOF !== 'no'
+const isCluster = process.env.CHAOS_CLUSTER === 'yes'
 const seed = Number(process.env.FAULT_SEED ?? 1)
 
 const chaosMs = minutes * 60_000
@@ -28,11 +30,7 @@ test.skipIf(isCalm)(
   `chaos for ${minutes} min: everything accepted reaches one final state, none is lost (I1, I2)`,
   async () => {
     const lab = openLab(seed, false)
-    const fleet = await startFleet({
-      apis: 2,
-      workers: 2,
-      redisFlags: hasAof ? [] : ['--appendonly', 'no'],
-    })
+    const fleet = await startFleet({ apis: 2, workers: 2, ...(await redisOfChaos()) })
     const strikes: string[] = []
     const strikeUntil = async (untilMs: number) => {
       const drawable = faults.filter((fault): fault is Required<Fault> => Boolean(fault.strike))
@@ -55,6 +53,14 @@ test.skipIf(isCalm)(
   chaosMs + 400_000,
 )
 
+/** One plain server, or a cluster of three masters. */
+async function redisOfChaos(): Promise<FleetOptions> {
+  const redisFlags = hasAof ? [] : ['--appendonly', 'no']
+  if (!isCluster) return { redisFlags }
+  const { url, nodes } = await ownCluster(undefined, redisFlags)
+  return { redisUrl: url, redisMasters: nodes }
+}
+
 /** Reasons why notices ended unsent, with their numbers. */
 async function reasonsNotSent(fleet: Fleet): Promise<string> {
   const rows = await fleet.query<{ reason: string }>(
@@ -73,6 +79,7 @@ function print(
   const final = Object.values(report.final).reduce((sum, count) => sum + count, 0)
   const rows = [
     ['seed', seed],
+    ['redis', isCluster ? 'cluster of three masters' : 'one server'],
     ['append-only file', hasAof ? 'yes' : 'no'],
     ['requests', ledger.entries.length],
     ['accepted', report.accepted],

@@ -65,21 +65,26 @@ async function outage(
   }
 }
 
-const killed = ({ redis }: Fleet, lab: Lab, during?: () => Promise<void>) =>
-  outage(
+/** In a cluster, one master is away. */
+function killed({ redisMasters }: Fleet, lab: Lab, during?: () => Promise<void>): Promise<void> {
+  const server = lab.pick(redisMasters)
+  return outage(
     lab,
-    () => redis.kill(),
-    () => redis.start(),
+    () => server.kill(),
+    () => server.start(),
     during,
   )
+}
 
-const frozen = ({ redis }: Fleet, lab: Lab, during?: () => Promise<void>) =>
-  outage(
+function frozen({ redisMasters }: Fleet, lab: Lab, during?: () => Promise<void>): Promise<void> {
+  const server = lab.pick(redisMasters)
+  return outage(
     lab,
-    () => redis.freeze(),
-    () => redis.thaw(),
+    () => server.freeze(),
+    () => server.thaw(),
     during,
   )
+}
 
 const away = 'sends and checks are 503 within 2.5 s, nothing is lost, all works again by itself'
 
@@ -168,8 +173,8 @@ const f8: Fault = {
   breaks: 'Redis emptied between the 202 and the send',
   holds: 'a captcha ends expired because its code is gone, a notice is carried within 15 s',
   proves: 'I1, I7',
-  async strike({ redis }) {
-    const client = new Redis(redis.url)
+  async strike({ redisMasters }, lab) {
+    const client = new Redis(lab.pick(redisMasters).url)
     client.on('error', () => {})
     await client.flushall().finally(() => client.disconnect())
   },
@@ -265,7 +270,7 @@ const f11: Fault = {
   },
 }
 
-/** Every node of a cluster ends the connections of its clients at random, as a proxy or a time limit does. */
+/** Redis ends the connections of its clients at random, as a proxy or a time limit does. */
 async function endConnections(nodes: readonly OwnServer[], lab: Lab): Promise<void> {
   const untilMs = performance.now() + lab.length(4_000, 60_000)
   while (performance.now() < untilMs) {
@@ -283,6 +288,7 @@ const f47: Fault = {
   holds:
     'a 503 changes nothing: every code that is typed again passes, and every login has its tries',
   proves: 'I4, I5, I23',
+  strike: (fleet, lab) => endConnections(fleet.redisMasters, lab),
   async prove(lab) {
     const { url, nodes } = await ownCluster()
     const login = [

@@ -20,6 +20,8 @@ import { eventually } from './wait.ts'
  */
 export interface Fleet {
   readonly redis: OwnServer
+  /** The servers that faults of Redis break: the plain one, or the masters of a cluster. */
+  readonly redisMasters: readonly OwnServer[]
   readonly postgres: OwnServer
   /** The network between the processes and PostgreSQL, with `proxied`. */
   readonly network?: TcpProxy
@@ -54,6 +56,8 @@ export interface FleetOptions {
   readonly redisFlags?: readonly string[]
   /** The address of another Redis than one plain server. */
   readonly redisUrl?: string
+  /** The masters of the Redis at `redisUrl`. */
+  readonly redisMasters?: readonly OwnServer[]
   /** Puts a TCP proxy before PostgreSQL. */
   readonly proxied?: boolean
   readonly postgresFlags?: readonly string[]
@@ -143,6 +147,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   }
   const fleet: Fleet = {
     redis,
+    redisMasters: options.redisMasters ?? [redis],
     postgres,
     ...(network ? { network } : {}),
     ...(answers ? { answers } : {}),

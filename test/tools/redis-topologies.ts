@@ -108,6 +108,7 @@ type Certificate = Readonly<Record<'caFile' | 'certFile' | 'keyFile', string>>
 /** Three nodes with a third of the slots each. With a certificate, clients and nodes connect over TLS. */
 export async function ownCluster(
   certificate?: Certificate,
+  flags: readonly string[] = [],
 ): Promise<{ url: string; nodes: OwnServer[] }> {
   const nodes = await Promise.all(
     [1, 2, 3].map(async () => {
@@ -116,7 +117,7 @@ export async function ownCluster(
       const tlsPort = certificate && (await findFreePort())
       const tls = tlsPort ? tlsFlags(certificate, tlsPort) : []
       const node = await ownRedis(
-        [...cluster, ...tls, '--cluster-node-timeout', '1000', '--masterauth', password],
+        [...cluster, ...tls, '--cluster-node-timeout', '1000', '--masterauth', password, ...flags],
         password,
       )
       return { node, busPort, clientPort: tlsPort ?? node.port }
