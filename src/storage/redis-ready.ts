@@ -26,10 +26,12 @@ export async function lookAtRedis(client: RedisClient, keyPrefix: string): Promi
   const found = await Promise.all(masters.map((master) => lookAtServer(master, keyPrefix)))
   const reasons = new Set(found.flatMap(({ reasons }) => reasons))
   if (masters.length === 0) reasons.add(outOfReach)
-  // The command only knows that there is no connection.
-  const failure = connectionFailure(client)
-  const why = failure && whyNoConnection(failure)
-  if (why && reasons.delete(outOfReach)) reasons.add(why)
+  if (reasons.has(outOfReach)) {
+    // The command only knows that there is no connection.
+    const failure = await connectionFailure(client)
+    const why = failure && whyNoConnection(failure)
+    if (why && reasons.delete(outOfReach)) reasons.add(why)
+  }
   return {
     reasons: [...reasons],
     warnings: [...new Set(found.flatMap(({ warnings }) => warnings))],

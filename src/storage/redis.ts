@@ -1,7 +1,8 @@
 import { once } from 'node:events'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
-import { startCountdown } from '../base/deadline.ts'
-import { readRedisAddress } from '../base/redis-address.ts'
+import { orLate, startCountdown } from '../base/deadline.ts'
+import { type RedisAddress, readRedisAddress } from '../base/redis-address.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { dropConnections, dropSilent, isOfReplica } from '../base/redis-trust.ts'
 
@@ -80,8 +81,41 @@ export function createParty() {
 /** The latest errors of connections, since they were ready. */
 const failures = new WeakMap<RedisClient, Error>()
 
-/** Why a client has no connection, if ioredis has reported it. */
-export const connectionFailure = (client: RedisClient) => failures.get(client)
+/** The address that a client was opened for. */
+const addresses = new WeakMap<RedisClient, RedisAddress>()
+const tlsTryMs = 1_000
+
+/**
+ * Why a client has no connection, if that can be found out. ioredis drops the reason if TLS to a sentinel or to a node
+ * of a cluster fails, so this function tries it once more.
+ */
+export async function connectionFailure(client: RedisClient): Promise<Error | undefined> {
+  const address = addresses.get(client)
+  if (address?.kind !== 'server' && address?.tls) {
+    const { hosts, tls } = address
+    const tried = await Promise.all(
+      hosts.map((host) => orLate(tryTls({ ...host, ...tls }), tlsTryMs, () => undefined)),
+    )
+    const failure = tried.find(Boolean)
+    if (failure) return failure
+  }
+  return failures.get(client)
+}
+
+/** Why TLS fails with a server that accepts connections. */
+function tryTls(to: ConnectionOptions): Promise<Error | undefined> {
+  return new Promise((resolve) => {
+    const socket = connectTls({ ...to, timeout: tlsTryMs })
+    let isConnected = false
+    socket.once('connect', () => {
+      isConnected = true
+    })
+    socket.once('error', (error) => resolve(isConnected ? error : undefined))
+    socket.once('close', () => resolve(undefined))
+    socket.once('secureConnect', () => socket.destroy())
+    socket.once('timeout', () => socket.destroy())
+  })
+}
 
 /** Opens a connection to an address as in `readRedisAddress`. Never throws for an absent Redis; the commands throw. */
 export function connectRedis(
@@ -91,7 +125,9 @@ export function connectRedis(
   party = createParty(),
 ): RedisClient {
   const options = { ...roleOptions[role], retryStrategy, reconnectOnError: party.leaves }
-  const client = openClient(url, options)
+  const address = readRedisAddress(url)
+  const client = openClient(url, address, options)
+  addresses.set(client, address)
   party.join(client)
   probeUntilEnd(client)
   if (role !== 'producer' && role !== 'worker') limitCommands(client)
@@ -128,8 +164,7 @@ function limitCommands(client: RedisClient): void {
   client.sendCommand = sendLimited
 }
 
-function openClient(url: string, options: RedisOptions): RedisClient {
-  const address = readRedisAddress(url)
+function openClient(url: string, address: RedisAddress, options: RedisOptions): RedisClient {
   if (address.kind === 'server') return new Redis(url, options)
   const { hosts, credentials, tls, name, sentinelPassword } = address
   const secure = tls ? { tls } : {}

@@ -1,11 +1,20 @@
 import { once } from 'node:events'
+import { mkdtempSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import { describe, expect, test } from 'vitest'
+import { join } from 'node:path'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { readRedisAddress } from '../../src/base/redis-address.ts'
 import { examineRedis } from '../../src/storage/examine-redis.ts'
 import { connectRedis, firstTry } from '../../src/storage/redis.ts'
 import { lookAtRedis } from '../../src/storage/redis-ready.ts'
-import { ownSentinelWithPassword, primaryPassword } from '../tools/redis-topologies.ts'
+import { makeCertificate } from '../tools/debian-server.ts'
+import {
+  ownCluster,
+  ownSentinelWithPassword,
+  ownTlsSentinel,
+  primaryPassword,
+} from '../tools/redis-topologies.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -77,15 +86,47 @@ test('Redis with another password: the reason is named', async () => {
   })
 })
 
-test.each(['', '-ERR Protocol error\r\n'])(
-  'TLS to a server without TLS that says %j and closes: the reason is named',
-  async (answer) => {
+describe('TLS to several servers', async () => {
+  const place = () => makeCertificate(mkdtempSync(join(inject('runFolder'), 'tls-')))
+  const [trusted, other] = [place(), place()]
+  const [cluster, sentinel, primary] = await Promise.all([
+    ownCluster(other),
+    ownTlsSentinel(other, other),
+    ownTlsSentinel(trusted, other),
+  ])
+  const before = getCACertificates('default')
+  beforeAll(() => setDefaultCACertificates([...before, readFileSync(trusted.caFile, 'utf8')]))
+  afterAll(() => setDefaultCACertificates(before))
+
+  const untrusted = 'redis has a certificate that is not trusted; set CA_FILE'
+  test.each([
+    ['a cluster with an untrusted certificate', cluster.url, untrusted],
+    ['a sentinel with an untrusted certificate', sentinel, untrusted],
+    ['a primary with an untrusted certificate, behind a trusted sentinel', primary, untrusted],
+    ['a cluster that is away', 'rediss+cluster://127.0.0.1:1', 'redis is out of reach'],
+  ])('%s: the reason is named', async (_, url, reason) => {
+    const client = connectRedis(url, 'command', () => {})
+    releaseLater(() => client.disconnect())
+    await firstTry(client)
+    expect(await lookAtRedis(client, 'test:')).toEqual({ reasons: [reason], warnings: [] })
+    expect(await examineRedis(url, 'test:')).toMatchObject([{ state: 'error', message: reason }])
+  })
+})
+
+test.each([
+  ['', 'rediss://'],
+  ['-ERR Protocol error\r\n', 'rediss://'],
+  ['', 'rediss+cluster://'],
+  ['-ERR Protocol error\r\n', 'rediss+sentinel://', '/postern'],
+])(
+  'TLS to a server without TLS that answers %j and closes, by an address with %s: the reason is named',
+  async (answer, scheme, name = '') => {
     const server = createServer((socket) => {
       socket.on('error', () => {}).once('data', () => socket.end(answer))
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
-    const wrong = connectRedis(`rediss://127.0.0.1:${port}`, 'command', () => {})
+    const wrong = connectRedis(`${scheme}127.0.0.1:${port}${name}`, 'command', () => {})
     releaseLater(() => {
       wrong.disconnect()
       server.close()

@@ -58,6 +58,20 @@ export async function ownSentinelWithPassword(
   return { port, url: `redis+sentinel://:${password}@[::1]:${port}/postern?${query}` }
 }
 
+/** One sentinel and its primary, both with TLS only. Their certificates may be of different authorities. */
+export async function ownTlsSentinel(
+  ofSentinel: Certificate,
+  ofPrimary: Certificate,
+): Promise<string> {
+  const primaryPort = await findFreePort()
+  await ownRedis(flagsOf(tlsSettings(ofPrimary, primaryPort)), password)
+  const port = await findFreePort()
+  const settings = { port: '0', ...tlsSettings(ofSentinel, port), 'tls-replication': 'yes' }
+  const lines = Object.entries(settings).map(([name, value]) => `${name} ${value}`)
+  await startSentinel(primaryPort, lines, { port, tls: { rejectUnauthorized: false } })
+  return `rediss+sentinel://:${password}@127.0.0.1:${port}/postern`
+}
+
 export const primaryPassword = password
 
 async function startSentinel(
@@ -87,7 +101,7 @@ async function startSentinel(
     'SIGTERM',
   )
   releaseLater(() => server.kill())
-  const client = new Redis(port, { maxRetriesPerRequest: 0, retryStrategy: () => 20, ...access })
+  const client = new Redis({ port, maxRetriesPerRequest: 0, retryStrategy: () => 20, ...access })
   client.on('error', () => {})
   try {
     const isReady = () =>
@@ -113,11 +127,15 @@ export async function ownCluster(
   const nodes = await Promise.all(
     [1, 2, 3].map(async () => {
       const busPort = String(await findFreePort())
-      const cluster = ['--cluster-enabled', 'yes', '--cluster-port', busPort]
+      const cluster = { 'cluster-enabled': 'yes', 'cluster-port': busPort }
       const tlsPort = certificate && (await findFreePort())
-      const tls = tlsPort ? tlsFlags(certificate, tlsPort) : []
+      const tls = tlsPort ? tlsSettings(certificate, tlsPort) : {}
       const node = await ownRedis(
-        [...cluster, ...tls, '--cluster-node-timeout', '1000', '--masterauth', password, ...flags],
+        [
+          ...flagsOf({ ...cluster, ...tls, 'tls-cluster': tlsPort ? 'yes' : 'no' }),
+          ...flagsOf({ 'cluster-node-timeout': '1000', masterauth: password }),
+          ...flags,
+        ],
         password,
       )
       return { node, busPort, clientPort: tlsPort ?? node.port }
@@ -151,10 +169,18 @@ export async function ownCluster(
   }
 }
 
-const tlsFlags = ({ caFile, certFile, keyFile }: Certificate, port: number): string[] => [
-  ...['--tls-port', String(port), '--tls-cluster', 'yes', '--tls-auth-clients', 'no'],
-  ...['--tls-ca-cert-file', caFile, '--tls-cert-file', certFile, '--tls-key-file', keyFile],
-]
+type Settings = Readonly<Record<string, string>>
+
+const tlsSettings = ({ caFile, certFile, keyFile }: Certificate, port: number): Settings => ({
+  'tls-port': String(port),
+  'tls-auth-clients': 'no',
+  'tls-ca-cert-file': caFile,
+  'tls-cert-file': certFile,
+  'tls-key-file': keyFile,
+})
+
+const flagsOf = (settings: Settings): string[] =>
+  Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
 
 async function withClient<Result>(
   port: number,
