@@ -12,6 +12,7 @@ import { createNoticeCreator } from '../notice/create.ts'
 import { createIdempotency } from '../notice/idempotency.ts'
 import { createReadMessage } from '../notice/message.ts'
 import { createOncePerKey } from '../notice/once-per-key.ts'
+import { createPipeline } from '../notice/pipeline.ts'
 import { createSendNotice } from '../notice/send.ts'
 import { openCanReach } from '../recipient/mail-domains.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
@@ -109,6 +110,7 @@ function composeSending(shared: Shared, steps: Steps) {
   closers.onClose(() => creator.close())
   const reach = openCanReach(file.recipients.mail, isTestRecipient)
   closers.onClose(() => reach.close())
+  const oncePerKey = createOncePerKey(idempotency)
   const sending = {
     readMessage: createReadMessage({
       normaliseRecipient,
@@ -116,12 +118,12 @@ function composeSending(shared: Shared, steps: Steps) {
       isRouted: (message: RoutedMessage) => findRoute(file.routes, message) !== undefined,
       isTestRecipient,
     }),
-    oncePerKey: createOncePerKey(idempotency),
-    quota,
-    createNotice: creator.createNotice,
-    store: notices,
-    canReach: reach.canReach,
-    nowMs,
+    ...{ oncePerKey, quota },
+    send: createPipeline({
+      ...{ oncePerKey, quota, store: notices, nowMs },
+      createNotice: creator.createNotice,
+      canReach: reach.canReach,
+    }),
   }
   return {
     sendCaptcha: createSendCaptcha({
@@ -132,7 +134,7 @@ function composeSending(shared: Shared, steps: Steps) {
       code: { ...file.code, ttlMs: file.code.ttl },
       testRecipients: steps.testRecipients,
     }),
-    sendNotice: createSendNotice({ ...sending, ttlMs: file.notice.ttl }),
+    sendNotice: createSendNotice({ ...sending, ttlMs: file.notice.ttl, nowMs }),
   }
 }
 

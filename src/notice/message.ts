@@ -125,17 +125,20 @@ export function createReadMessage(deps: {
 /** The members of every accepted answer, in the order of the documentation. */
 export function acceptedAs(
   { id, channel, to, expiresAt }: Omit<CreatedNotice, 'createdAt'>,
-  purpose: { scene: string } | { template: string },
+  ofKind: Partial<Accepted>,
   resendAtMs: number,
 ): Accepted {
+  const { scene, template, ...others } = ofKind
   return {
     outcome: 'accepted',
     id,
     channel,
     to: maskRecipient(channel, to),
-    ...purpose,
+    ...(scene === undefined ? {} : { scene }),
+    ...(template === undefined ? {} : { template }),
     state: 'pending',
     expiresAt: expiresAt.toISOString(),
     resendAt: new Date(resendAtMs).toISOString(),
+    ...others,
   }
 }

@@ -8,6 +8,7 @@ import { checkedPolicies } from '../../src/limiter/policy/parse.ts'
 import type { CreatedNotice, Params, PreparedNotice } from '../../src/notice/create.ts'
 import type { Accepted, SendOutcome } from '../../src/notice/message.ts'
 import type { OncePerKey } from '../../src/notice/once-per-key.ts'
+import { createPipeline } from '../../src/notice/pipeline.ts'
 import { createSendNotice } from '../../src/notice/send.ts'
 import type { NoticeStore } from '../../src/notice/store.ts'
 import type { Origin } from '../../src/rules/caller.ts'
@@ -105,8 +106,9 @@ async function openRoom(
     canReach,
     nowMs: () => createdAt.getTime(),
   }
+  const send = createPipeline(deps)
   const sendCaptcha = createSendCaptcha({
-    ...deps,
+    ...{ ...deps, send },
     challenges: {
       enter: async () => ({ isHuman: true, giveBack: () => void returned.push('challenge') }),
       refuse: async (_, limited) => limited,
@@ -116,7 +118,7 @@ async function openRoom(
     code,
     guessLimits,
   })
-  const sendNotice = createSendNotice({ ...deps, ttlMs: 86_400_000 })
+  const sendNotice = createSendNotice({ ...deps, send, ttlMs: 86_400_000 })
   function askedBy({ id, app, origin, ...asked }: Request) {
     country = origin.country
     const caller = { ...origin, app, origins: [] }
