@@ -18,12 +18,12 @@ export type LowEnd = Readonly<Record<'captcha' | 'notice', string>>
 
 /** A statement that makes a notice due may commit this long after its due time. */
 const lateCommitMs = 15_000
-const restFactor = 100
 const ownTimeoutMs = 60_000
 /** A caller waits this long for the first search. */
 const patienceMs = 1_000
 
-export function createLowEnd(database: Database, slowMs = 200) {
+/** A search that takes longer than `slowMs` is followed by a rest of `restFactor` times as long. */
+export function createLowEnd(database: Database, slowMs = 200, restFactor = 100) {
   let known: LowEnd | undefined
   let tookMs = 0
   let againAtMs = 0

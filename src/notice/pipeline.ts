@@ -30,7 +30,7 @@ export interface Sending {
   /** The policy of the limit check, and the values for its keys. */
   policy: string
   fields: Fields
-  /** What the caller asked for, for its Idempotency-Key. */
+  /** The request, which an Idempotency-Key is bound to. */
   asked: Parameters<OncePerKey['begin']>[1]
   /** By `performance.now()`. */
   answerBy: number

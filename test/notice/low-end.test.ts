@@ -67,7 +67,7 @@ test('a search from the beginning is slow → the next ones begin at the earlies
 
 test('a row whose commit took minutes → the next search from the beginning finds it', async () => {
   const { database, ...testing } = await manyDead()
-  const findLowEnd = createLowEnd(database, 0)
+  const findLowEnd = createLowEnd(database, 0, 1)
   await findLowEnd()
   await insert(testing, 1, 300)
   await eventually(async () => {
