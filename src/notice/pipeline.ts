@@ -14,7 +14,7 @@ import { type Accepted, acceptedAs, type SendOutcome } from './message.ts'
 import type { OncePerKey } from './once-per-key.ts'
 import type { NoticeStore } from './store.ts'
 
-/** What a send has taken, and how to give it back. */
+/** The list of what a send has taken. */
 export interface Taken {
   /** `undo` must not throw, and is not awaited. */
   add(undo: () => void): void
