@@ -10,9 +10,9 @@ import { eventually } from '../tools/wait.ts'
 const ended = 5_000
 
 /** Notices have ended, and a transaction from before is still open. */
-async function manyDead() {
+async function manyDead({ dueAgoS = 600 } = {}) {
   const testing = await testDatabase()
-  await insert(testing, ended, 600)
+  await insert(testing, ended, dueAgoS)
   const old = await testing.pool.connect()
   releaseLater(() => old.release())
   await old.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM notice')
@@ -63,6 +63,11 @@ test('a search from the beginning is slow → the next ones begin at the earlies
   )
   expect(rows[0].found).toBe(true)
   expect(Date.parse(notice)).toBeGreaterThan(Date.parse(captcha))
+})
+
+test('the notices that have ended were due later, such as claims → no search reads beyond the present', async () => {
+  const { entriesRead, database } = await manyDead({ dueAgoS: -600 })
+  expect(await entriesRead(createLowEnd(database, 0))).toBeLessThan(100)
 })
 
 test('a row whose commit took minutes → the next search from the beginning finds it', async () => {
