@@ -82,6 +82,7 @@ function drawAddress(view: View, state: State, { settings, given, text }: Around
   // The prefix describes the input, also where it is hidden.
   set(view.countryPrefix, isOwn || !picked ? value : `+${callingCodeOf(picked)}`)
   country.hidden = !countries[0]
+  country.disabled = address.readOnly
   countryBox.classList.toggle('postern-picker', !country.hidden)
   setAttributes(country, { 'aria-label': text('country') })
   drawOptions(country, countries, language)
@@ -97,8 +98,7 @@ function drawOptions(list: HTMLSelectElement, countries: string[], language: str
   const options = countries.map(
     (value) => new Option(`${names.of(value)} (${isolated(`+${callingCodeOf(value)}`)})`, value),
   )
-  const { compare } = new Intl.Collator(language)
-  list.replaceChildren(...options.sort((a, b) => compare(a.text, b.text)))
+  list.replaceChildren(...options.sort((a, b) => a.text.localeCompare(b.text, language)))
   list.selectedIndex = -1
 }
 

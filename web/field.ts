@@ -15,6 +15,7 @@ import { createRefused } from './refused.ts'
 import { createScreen } from './screen.ts'
 import { createSending } from './sending.ts'
 import type { Settings } from './settings.ts'
+import { lockMsOf } from './state.ts'
 import type { TextOf } from './texts.ts'
 import { createView, type SetMissing, type View } from './view.ts'
 import { createWork } from './work.ts'
@@ -54,7 +55,9 @@ export function createField(
     watchForm(host, {
       held() {
         if (state.busyWith) return
-        complain('required', state.sent ? 'code' : 'address')
+        // A lock is shown with its end.
+        if (lockMsOf(state, screen.addressOf()) === 0)
+          complain('required', state.sent ? 'code' : 'address')
         const entry = state.sent ? view.code : (screen.givenNow()?.input ?? view.entry())
         entry.focus()
         view.keepInSight()
@@ -73,10 +76,7 @@ export function createField(
   moves.begin()
 
   return {
-    begin: moves.begin,
-    reset: moves.reset,
-    formReset: moves.formReset,
-    channelsChanged: moves.channelsChanged,
+    ...moves,
     answer: work.answer,
     redraw,
     follow,
@@ -134,7 +134,8 @@ function watchCode(
 
 /** Runs `run` on Enter, and keeps Enter from sending the surrounding form. */
 function onEnter(event: KeyboardEvent, run: () => void): void {
-  if (event.key !== 'Enter' || event.isComposing) return
+  // Safari ends a composition before its Enter, which has this key code there.
+  if (event.key !== 'Enter' || event.isComposing || event.keyCode === 229) return
   event.preventDefault()
   run()
 }

@@ -9,8 +9,8 @@ export function createMemory({ state, change }: Screen, settings: Settings) {
   const name = () => `postern ${settings.src} ${settings.key} ${settings.scene}`
 
   function save(): void {
-    const { channel, isSwitched, sent, waits, locks } = state
-    writeSaved(name(), { channel, isSwitched, sent, waits, locks })
+    const { channel, isSwitched, sent, left, waits, locks } = state
+    writeSaved(name(), { channel, isSwitched, sent, left, waits, locks })
   }
 
   return {

@@ -10,7 +10,7 @@ export function createMoves({
   memory,
   work,
   checking,
-}: Parts & { checking: { stop(): void } }) {
+}: Parts & { checking: { stop(): void; readMessage(): void } }) {
   const { state, change, follow } = screen
 
   return { begin, reset, formReset, channelsChanged, stop, switchChannel, changeAddress }
@@ -29,6 +29,7 @@ export function createMoves({
       if (sent && !view.address.value) view.address.value = sent.to
     }
     follow()
+    if (state.sent && state.channel === 'sms') checking.readMessage()
     if (!settings.key || !settings.src || channels.length === 0) {
       console.error('<postern-code> needs the attributes key, src and channels')
       change({ message: { name: 'setup', tone: 'wrong' } })

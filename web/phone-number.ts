@@ -106,8 +106,8 @@ const plainNumber = (written: string) =>
     .replace(/^\+ /, '+')
 
 /**
- * The number in E.164 if its country is known from its `+` or from `country` (ISO 3166, or empty). Otherwise the text
- * unchanged: it may be a number of the default country of the service.
+ * The number in E.164 if its country is known from its `+` or from `country` (ISO 3166, or empty). Otherwise its
+ * digits: it may be a number of the default country of the service. A text that is not a number stays unchanged.
  */
 export function toE164(written: string, country: string): string {
   const text = plainNumber(written).replace('(0)', '')
@@ -116,9 +116,9 @@ export function toE164(written: string, country: string): string {
   if (text.startsWith('+')) return `+${digits}`
   if (isInternational(text, country)) return `+${digits.replace(exitCodeOf(country), '')}`
   const code = callingCodeOf(country)
-  if (!code || digits === '') return text
+  if (!code || digits === '') return digits
   // A number of North America. Before it, Mexicans would write 00.
-  if (code === '52' && /^1\d{10}$/.test(digits)) return text
+  if (code === '52' && /^1\d{10}$/.test(digits)) return digits
   const [, area = ''] = digits.length === 7 ? areaCodes.split(country) : []
   return `+${code}${area.slice(0, 3)}${withoutOwnCode(digits, code).replace(trunkPrefixOf(code), '')}`
 }

@@ -24,6 +24,8 @@ export interface Saved {
   channel: Channel
   isSwitched?: boolean | undefined
   sent?: SentCode | undefined
+  /** The code that the person left at the code step. */
+  left?: SentCode | undefined
   waits: Held
   locks: Held
 }

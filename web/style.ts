@@ -24,7 +24,7 @@ postern-code {
   text-align: start;
 
   > :not(.postern-field), [hidden] { display: none !important }
-  .postern-field, .postern-field * { box-sizing: border-box }
+  * { box-sizing: border-box }
   .postern-field {
     display: grid;
     grid-template: "label label" "input send" "message message" "links links" "challenge challenge" / minmax(0, 1fr) auto;
@@ -34,7 +34,7 @@ postern-code {
   .postern-step { display: contents; visibility: hidden }
   [data-step=address] .postern-step:first-child, [data-step=code] .postern-step:nth-child(2) { visibility: visible }
   .postern-label { grid-area: label; align-self: end; margin: 0 0 6px; font-size: .9375em; font-weight: 500; overflow-wrap: anywhere }
-  .postern-input, .postern-button, .postern-digit {
+  .postern-input, .postern-button, .postern-digit, .postern-picker {
     height: var(--_height);
     margin: 0;
     border: 1px solid var(--_border);
@@ -46,7 +46,7 @@ postern-code {
   .postern-to, .postern-digits { grid-area: input; display: flex; gap: var(--_gap) }
   .postern-input { flex: 1; min-width: 0; padding: 0 14px; appearance: none }
   .postern-country { position: relative; display: flex; align-items: center }
-  .postern-picker { min-width: 4.75em; padding-inline: 12px 26px; border: 1px solid var(--_border); border-radius: var(--_radius); background: var(--_surface) }
+  .postern-picker { min-width: 4.75em; padding-inline: 12px 26px }
   .postern-picker::after { content: ""; position: absolute; inset-inline-end: 12px; width: 6px; height: 6px; margin-top: -4px; border: solid var(--_muted); border-width: 0 2px 2px 0; rotate: 45deg }
   .postern-countries, .postern-code { position: absolute; inset: 0; width: 100%; height: 100%; margin: 0; padding: 0; border: 0; font: inherit }
   .postern-countries { opacity: 0; cursor: pointer }
@@ -138,7 +138,7 @@ postern-code {
     .postern-again { flex: 0 0 100%; min-height: var(--_height) }
   }
   @media (prefers-reduced-motion: reduce) {
-    .postern-field *, .postern-field ::before, .postern-field ::after { animation: none !important; transition: none !important }
+    *, ::before, ::after { animation: none !important; transition: none !important }
   }
   @media (forced-colors: active) {
     --_on-accent: CanvasText;

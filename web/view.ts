@@ -25,9 +25,7 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
   const message = add(said, 'span', '')
   const note = add(said, 'span', '')
   const links = add(root, 'div', 'postern-links')
-  const again = add(links, 'button', 'postern-link postern-again', { type: 'button' })
-  const other = add(links, 'button', 'postern-link', { type: 'button' })
-  const change = add(links, 'button', 'postern-link', { type: 'button' })
+  const link = (more = '') => add(links, 'button', `postern-link${more}`, { type: 'button' })
   const challenge = add(root, 'div', 'postern-challenge')
   const carried = ['pass', 'channel', 'to'].map((name) =>
     add(root, 'input', '', { type: 'hidden', name: `postern-${name}` }),
@@ -42,9 +40,9 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
     root,
     message,
     note,
-    again,
-    other,
-    change,
+    again: link(' postern-again'),
+    other: link(),
+    change: link(),
     challenge,
     /** Writes the pass and its recipient into the form, for the server of the site. Without them, the form has none. */
     carry(...values: [] | [pass: string | undefined, channel: string, to: string]): void {

@@ -359,6 +359,18 @@ describe('back at the number while its code is valid', () => {
     expect(asked.map(({ path }) => path)).toEqual(['/v1/captchas', '/v1/captchas/check'])
   })
 
+  test('a reload at the number → the code can still be entered', async () => {
+    const { page, asked } = await open(field(), waiting)
+    await send(page)
+    await page.getByText('Change number').click()
+    await page.reload()
+    await partsOf(page).address.fill(number)
+    await expect.poll(() => partsOf(page).send.textContent()).toBe('Enter the code')
+    await partsOf(page).send.click()
+    await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
+    expect(asked).toHaveLength(1)
+  })
+
   test('no try is left → there is nothing to go back to', async () => {
     const { page } = await open(field(), ({ path }) =>
       path.endsWith('/check') ? refused(422, 'code_mismatch', { triesLeft: 0 }) : waiting(),
@@ -369,4 +381,69 @@ describe('back at the number while its code is valid', () => {
     await page.getByText('Change number').click()
     await expect.poll(() => partsOf(page).send.textContent()).toMatch(/^Send code in/)
   })
+})
+
+test('the page writes its number another way after the send → the code step stays', async () => {
+  const { page } = await open(`<input id="mine" type="tel">${field('for="mine"')}`, () => newCode())
+  await page.locator('#mine').fill('13800138000')
+  await partsOf(page).send.click()
+  await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
+  await page.locator('#mine').fill('138 0013 8000')
+  expect(await partsOf(page).code.isVisible()).toBe(true)
+  await page.locator('#mine').fill('139 0013 9000')
+  expect(await partsOf(page).code.isVisible()).toBe(false)
+})
+
+test('a send is under way → another country can’t be chosen, so the code is of the number that was sent', async () => {
+  const answer = later<ReturnType<typeof newCode>>()
+  const { page } = await open(field('countries="CN,GB"'), () => answer.promise)
+  const countries = page.locator('.postern-countries')
+  await partsOf(page).address.fill('13800138000')
+  await partsOf(page).send.click()
+  await said(page).toBe('Sending…')
+  expect(await countries.isDisabled()).toBe(true)
+  answer.arrive(refused(422, 'invalid_recipient'))
+  await said(page).toContain('not a mobile number')
+  expect(await countries.isDisabled()).toBe(false)
+})
+
+test('Safari ends a composition before its Enter → that Enter sends nothing', async () => {
+  const { page, asked } = await open(field(), () => newCode())
+  await partsOf(page).address.fill(number)
+  const press = (keyCode: number) =>
+    run(
+      page,
+      `field.querySelector('.postern-input').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', keyCode: ${keyCode} }))`,
+    )
+  await press(229)
+  expect(await partsOf(page).message.textContent()).toBe('')
+  await press(13)
+  await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
+  expect(asked).toHaveLength(1)
+})
+
+test('a reload while the message is on its way → the field reads the message when it arrives', async () => {
+  const reader = `<script>
+    window.OTPCredential = class {}
+    navigator.credentials.get = () => new Promise((resolve) => (window.arrive = () => resolve({ code: '1234' })))
+  </script>`
+  const { page } = await open(reader + field(), ({ path }) =>
+    path.endsWith('/check') ? passed : newCode(),
+  )
+  await send(page)
+  await page.reload()
+  await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
+  await page.evaluate('window.arrive()')
+  await said(page).toBe('Confirmed.')
+})
+
+test('checks are locked, and the button of the form is pressed → until when stays in sight', async () => {
+  const { page } = await open(`<form>${field('required')}<button>Go</button></form>`, ({ path }) =>
+    path.endsWith('/check') ? refused(429, 'locked', { retryAfterMs: 900_000 }) : newCode(),
+  )
+  await send(page)
+  await partsOf(page).code.fill('1234')
+  await said(page).toContain('Too many wrong codes. You can request a new one at')
+  await page.getByRole('button', { name: 'Go' }).click()
+  await said(page).toContain('Too many wrong codes. You can request a new one at')
 })
