@@ -7,15 +7,14 @@ const resultsFile = process.env.TEST_RESULTS
 const faults = 'test/faults/**/*.test.ts'
 /** They install packages, need real time to pass, or draw thousands of cases: `npm run check` waits for them. */
 const slow = 'test/**/*.slow.test.ts'
-/** What a caller of the HTTP sees, once more with the router mounted in a foreign Express app. */
+/**
+ * Once more with the router mounted in a foreign Express app: what could depend on its paths, its parsers and its other
+ * routes. The story of test/worlds makes the other calls in such apps.
+ */
 const mounted = [
-  'attempts',
   'bad-body',
   'browser-script',
   'captchas',
-  'idempotency',
-  'limits',
-  'notices',
   'openapi',
   'publishable-keys',
   'receipts',
@@ -51,13 +50,20 @@ const longest = [
   'contract/package.slow',
   'contract/deployment.slow',
   'web/postern-code.slow',
-  'events/dispatcher.slow',
+  'worlds/story.slow',
   'delivery/resilience.slow',
   'contract/openapi-client.slow',
   'flow/guessing.slow',
+  'prometheus/alerts-and-panels.slow',
+  'delivery/far-ends-misbehave.slow',
   'faults/processes',
   'faults/redis',
   'faults/far-end',
+  'faults/postgresql',
+  'faults/upgrade',
+  'faults/rolling',
+  'faults/mail-servers',
+  'faults/quota',
 ].map((name) => `/test/${name}.test.ts`)
 
 class LongestFirst extends BaseSequencer {

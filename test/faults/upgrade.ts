@@ -74,7 +74,7 @@ const f46: Fault = {
     await eventually(async () => (await fleet.query('SELECT 1 FROM api_key')).length > 0)
 
     const people = callPeople(fleet)
-    people.start((count) => people.askAndCheck(count % 2))
+    people.start((count) => people.askAndCheck(count % 2), lab.length(10, 20))
     await replace(fleet, lab, {})
     await sleep(lab.length(300, 10_000))
     await replace(fleet, lab, before)

@@ -5,7 +5,7 @@
  *     npm run test:worlds -- shanghai serializable these worlds only
  *     npm run test:worlds -- shanghai -- test/http these tests only
  *
- * Prints a table, and the failed tests of each world. The suite runs only the story in each world.
+ * Prints a table, and the failed tests of each world. The suite runs only the story, in several worlds at once.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -45,7 +45,9 @@ const rows: string[] = []
 let isRed = false
 
 const storyNames = chosen.map(({ name }) => `story in the world ${name}( |$)`).join('|')
-await report('the story', ['--project', 'slow', 'test/worlds', '-t', storyNames], {})
+await report('the story', ['--project', 'slow', 'test/worlds', '-t', storyNames], {
+  STORY: 'each',
+})
 for (const world of chosen.filter(runsRooms)) {
   await report(world.name, ['--project', 'rooms', ...tests], environmentOf(world))
 }

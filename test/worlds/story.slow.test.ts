@@ -1,4 +1,7 @@
-/** The story in every world, each with separate servers. The rooms run in these worlds by `npm run test:worlds`. */
+/**
+ * The story in all worlds, as few as have what each of them has. `npm run test:worlds` runs it in each world alone, and
+ * the rooms in these worlds.
+ */
 import { randomInt } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +23,7 @@ import {
   startWorldRedis,
 } from '../tools/world.ts'
 import { storyPolicy, tellStory } from './story.ts'
-import { hasSeveralRedis, type World, worlds } from './worlds.ts'
+import { hasSeveralRedis, together, type World, worlds } from './worlds.ts'
 
 async function startServers(world: World): Promise<Record<string, string>> {
   const folder = mkdtempSync(join(inject('dataFolder'), 'world-'))
@@ -111,12 +114,14 @@ async function expectRefused(
   expect(sent.status).toBe(503)
 }
 
-for (const world of worlds) {
+const here = worlds.filter((world) => {
   const reason = missing(world)
+  if (reason) test.skip(`the story in the world ${world.name} (skipped: ${reason})`)
+  return !reason
+})
+for (const world of process.env.STORY === 'each' ? here : together(here)) {
   const outcome = world.refused ? ' → refused with its reason' : ''
-  const note = reason ? ` (skipped: ${reason})` : ''
-  const title = `the story in the world ${world.name}${outcome}${note}`
-  test.skipIf(reason)(title, async () => {
+  test(`the story in the world ${world.name}${outcome}`, async () => {
     const servers = { ...(await startServers(world)), ...world.env }
     const env = processEnv({
       redis: { url: servers.REDIS_URL as string },
@@ -136,7 +141,7 @@ for (const world of worlds) {
         undefined,
         await expressOf(world.express),
       )
-      return tellStory(clientOf(host.url, key))
+      return tellStory(patient(clientOf(host.url, key)))
     }
     const path = world.node ? await environmentWithNode(world.node) : {}
     const [api] = await Promise.all(

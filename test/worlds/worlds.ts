@@ -1,7 +1,7 @@
 /**
  * Worlds in which Postern must work: servers, languages and versions that its developers do not have. Each is data: a
- * name, and what differs from a private PostgreSQL and Redis in UTC. `npm run test:worlds` runs the story in each of
- * them, and the rooms in those whose servers the rooms can share.
+ * name, and what differs from a private PostgreSQL and Redis in UTC. The suite runs the story in all of them, several at
+ * once. `npm run test:worlds` runs it in each alone, and the rooms in those whose servers the rooms can share.
  */
 export interface World {
   readonly name: string
@@ -80,6 +80,31 @@ export const worlds: readonly World[] = [
   { name: 'express-4', express: 4 },
   { name: 'express-5', express: 5 },
 ]
+
+/**
+ * Few worlds that have all that these have: what differs in one is added to another that is as usual there. A host app runs
+ * in the process of the tests, so its world gets no Node, no variables and no ended connections. A world that is refused
+ * stays alone.
+ */
+export function together(all: readonly World[]): readonly World[] {
+  const joined: World[] = []
+  for (const world of all) {
+    const place = world.refused ? -1 : joined.findIndex((other) => canJoin(other, world))
+    const other = joined[place]
+    if (other) joined[place] = { ...other, ...world, name: `${other.name} + ${world.name}` }
+    else joined.push(world)
+  }
+  return joined
+}
+
+function canJoin(one: World, other: World): boolean {
+  if (one.refused) return false
+  const { name: _, ...added } = other
+  const isTaken = (key: string) => Object.hasOwn(one, key)
+  if (Object.keys(added).some(isTaken)) return false
+  const both: Omit<World, 'name'> = { ...one, ...added }
+  return !both.express || !(both.env || both.node || both.endsConnections)
+}
 
 /** The rooms share one Redis with numbered databases, which these do not have, and start Postern by themselves. */
 export const runsRooms = (world: World): boolean =>
