@@ -1,7 +1,7 @@
 /** Half a year of notices, in the form of sent notices. */
 import type { ClientBase } from 'pg'
 import { createSecrets } from '../../src/crypto/secrets.ts'
-import { createPartitions, spansToMake } from '../../src/upkeep/partitions.ts'
+import { createPartitions, notices, spansToMake } from '../../src/upkeep/partitions.ts'
 import { secret } from './bench.ts'
 
 const dayMs = 86_400_000
@@ -23,11 +23,11 @@ export async function addOldRows(client: ClientBase, options: OldRows): Promise<
   const { rows, subjects, days, recipientDays } = options
   const nowMs = Date.now()
   const fromMs = nowMs - days * dayMs
-  const partitions = createPartitions(client)
+  const partitions = createPartitions(notices, client)
   // A worker has made the partitions of the coming weeks. The current week lies partly in one of them.
   for (const name of await partitions.endedBefore(2 ** 47)) await partitions.drop(name)
   for (let atMs = fromMs - 2 * dayMs; atMs < nowMs; atMs += 7 * dayMs) {
-    for (const span of spansToMake(atMs)) await partitions.make(span)
+    for (const span of spansToMake(notices, atMs)) await partitions.make(span)
   }
   await client.query('CREATE TABLE subject (number int PRIMARY KEY, recipient text, hash bytea)')
   const secrets = createSecrets(secret)

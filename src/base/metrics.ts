@@ -303,8 +303,8 @@ export function createMetrics(options: {
     }),
     recordsDropped: counter(
       'postern_records_dropped_total',
-      'Refusals, checks, decisions and hourly sums that were not recorded, because there were too many or Redis did not answer.',
-      { record: ['history', 'decisions', 'sums'] },
+      'Refusals and checks that were only counted because there were too many (history), and decisions that were not counted either because PostgreSQL did not answer (sums).',
+      { record: ['history', 'sums'] },
     ),
     events: counter(
       'postern_events_total',

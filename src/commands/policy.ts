@@ -3,19 +3,16 @@ import { parseArgs } from 'node:util'
 import { commandLine } from '../base/command-line.ts'
 import { parseDurationMs } from '../base/durations.ts'
 import { loadEnvFile } from '../config/env-file.ts'
-import { redisUrl } from '../config/environment.ts'
 import { readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
 import { createSectionChecks } from '../main/load-config.ts'
-import { defaultKeyPrefix } from '../main/shared.ts'
 import { explain } from '../rules/explain.ts'
 import { policiesInForce } from '../rules/in-force.ts'
 import { priceOf } from '../rules/price-of.ts'
-import { connectRedis, firstTry } from '../storage/redis.ts'
-import { readSample } from '../support/recorded.ts'
-import { type Replayed, replay } from '../support/replay.ts'
-import { reportOf } from '../support/report.ts'
-import { orUsage, stop } from './stop.ts'
+import { openDatabase } from '../storage/database.ts'
+import { beginReading } from '../support/decision-log.ts'
+import { replay, reportOf } from '../support/replay.ts'
+import { databaseUrlOrStop, orUsage, stop } from './stop.ts'
 
 const usage = `Usage:
   ${commandLine('policy', 'explain [--policy postern.yaml]')}
@@ -23,8 +20,10 @@ const usage = `Usage:
 
 explain prints in words what each rule of a policy file does.
 replay decides the recorded requests again with the policies of another file, and prints which decisions would
-change. It only reads Redis (REDIS_URL).
+change. It only reads PostgreSQL (DATABASE_URL).
 Without --policy, explain reads POSTERN_CONFIG or ./postern.yaml.`
+
+const statementTimeoutMs = 60_000
 
 loadEnvFile()
 const { command, policy, sinceMs, isJson } = orUsage(usage, readArguments)
@@ -33,8 +32,7 @@ const inForce = policiesInForce({ ...file, testing: { recipients: [] } })
 if (command === 'explain') {
   process.stdout.write(explain(inForce.policies))
 } else {
-  const replayed = await replayRecorded()
-  process.stdout.write(isJson ? `${JSON.stringify(replayed, null, 2)}\n` : reportOf(replayed))
+  process.stdout.write(await replayRecorded())
 }
 
 function readArguments() {
@@ -69,24 +67,52 @@ async function readFile(path: string): Promise<PolicyFile> {
   return read.ok ? read.file : stop(read.problems.join('\n'))
 }
 
-async function replayRecorded(): Promise<Replayed> {
-  const url = process.env.REDIS_URL
-  if (!url) return stop('REDIS_URL is not set, e.g. redis://localhost:6379')
-  const parsed = redisUrl.safeParse(url)
-  if (!parsed.success) return stop(`REDIS_URL ${parsed.error.issues[0]?.message}`)
-  const redis = connectRedis(url, 'command', () => {})
+async function replayRecorded(): Promise<string> {
+  const database = openDatabase(databaseUrlOrStop(), { maxConnections: 1, onError: () => {} })
+  const windows = Object.values(inForce.policies).flatMap((rules) =>
+    rules.flatMap((rule) => rule.windows),
+  )
+  const countedMs = Math.max(0, ...windows.map(({ windowMs = 0 }) => windowMs))
   try {
-    await firstTry(redis)
-    const { records, nowMs } = await readSample(redis, defaultKeyPrefix)
-    return await replay({
-      records,
-      policies: inForce.raw,
-      sinceMs: nowMs - sinceMs,
-      priceOf: (channel, country) => priceOf(file.prices, channel, country),
+    return await database.onOwnConnection({ statementTimeoutMs }, async (client) => {
+      const { fromMs, oneOf, unnamed, decisions } = await beginReading(client, sinceMs, countedMs)
+      const { policies, raw } = inForce
+      const replayed = await replay({
+        ...{ decisions, policies, raw, sinceMs: fromMs },
+        priceOf: (channel, country) => priceOf(file.prices, channel, country),
+      })
+      const facts = { ...replayed, oneOf, unnamed }
+      if (isJson) return `${JSON.stringify(facts, null, 2)}\n`
+      return reportOf(replayed, notesOf(facts))
     })
   } catch (error) {
     return stop(`Failed: ${(error as Error).message}`)
   } finally {
-    redis.disconnect()
+    await database.close()
   }
+}
+
+function notesOf({
+  missing,
+  oneOf,
+  unnamed,
+}: {
+  missing: string[]
+  oneOf: number
+  unnamed: number
+}) {
+  return [
+    ...missing.map((policy) => `Requests by ${policy} are left out: the file has no such policy.`),
+    ...(oneOf === 1
+      ? []
+      : [
+          `This is a sample: 1 of ${oneOf} recipients, because there were too many to record. Rules that count several recipients ` +
+            'together (by address, prefix, country, app) are underestimated.',
+        ]),
+    ...(unnamed === 0
+      ? []
+      : [
+          `${unnamed} refusals and checks were only counted, because there were too many. They are left out.`,
+        ]),
+  ]
 }

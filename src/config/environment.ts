@@ -21,7 +21,7 @@ const secret = z
   .string()
   .refine((text) => Buffer.byteLength(text) >= 32, 'must have at least 32 bytes')
 
-export const redisUrl = z
+const redisUrl = z
   .string()
   .regex(
     /^rediss?(\+cluster|\+sentinel)?:\/\/[^/?]/,

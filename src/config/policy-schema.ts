@@ -194,6 +194,8 @@ export const policyFileSchema = z.strictObject({
       recipient: duration.default(30 * 86_400_000),
       /** After this time a notice is deleted, together with its whole week. */
       rows: duration.default(180 * 86_400_000),
+      /** After this time decisions of the limits and results of checks are deleted, together with their whole week. */
+      decisions: duration.default(7 * 86_400_000),
     })
     .prefault({}),
   delivery: z

@@ -1,17 +1,22 @@
 /**
- * Counts of the last 24 whole hours, the current one included, at a bounded price. Each hour is one statement. The statements
- * run one after the other on one connection, newest hour first. Earlier hours are kept for minutes, because only late
+ * Counts of the last 24 whole hours, the current one included, at a bounded price. Each hour is a statement for notices and one for
+ * decisions. They run one after the other on one connection, newest hour first. Earlier hours are kept for minutes, because only late
  * receipts change them. A page waits for a moment and shows the hours counted by then.
  */
 import { createBoundedMap } from '../base/bounded-map.ts'
 import { orLate } from '../base/deadline.ts'
-import { type CountHour, type HourCounts, hourMs } from '../notice/hour-counts.ts'
+import { type HourCounts, hourMs } from '../notice/hour-counts.ts'
+import type { DecisionCount } from '../support/decision-log.ts'
 
 export interface CountedHour {
   /** The beginning of the hour. */
   atMs: number
   /** Undefined while it is being counted. */
-  counts: HourCounts | undefined
+  counts: Counts | undefined
+}
+
+interface Counts extends HourCounts {
+  decisions: readonly DecisionCount[]
 }
 
 export type LastDay = ReturnType<typeof createLastDay>
@@ -28,7 +33,7 @@ const freshMs = 10 * 60_000
 const maxScopes = 50
 
 interface Known {
-  counts: HourCounts
+  counts: Counts
   freshUntilMs: number
 }
 
@@ -37,7 +42,9 @@ interface Scope {
   filling?: Promise<void> | undefined
 }
 
-export function createLastDay(countHour: CountHour) {
+export function createLastDay(
+  countHour: (apps: readonly string[] | undefined, fromMs: number) => Promise<Counts>,
+) {
   const scopes = createBoundedMap<Scope>(maxScopes)
   /** One statement at a time, for all scopes together. */
   let turn: Promise<unknown> = Promise.resolve()

@@ -6,7 +6,6 @@ import { limitableAddress } from '../base/limitable-address.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import { channelsFor } from '../recipient/channels.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
-import type { ReadTally } from '../support/tally.ts'
 import type { DeliveryState } from './delivery-page.ts'
 import type { LastDay } from './last-day.ts'
 import type { LookedAt, Sealing } from './looked-at.ts'
@@ -19,20 +18,18 @@ export function searchRoutes(deps: {
   sealing: Sealing
   deliveryState: DeliveryState
   lastDay: LastDay
-  readTally: ReadTally
 }): ConsoleRoute[] {
-  const { normaliseRecipient, sealing, deliveryState, lastDay, readTally } = deps
+  const { normaliseRecipient, sealing, deliveryState, lastDay } = deps
 
   async function home(view: View, asked = '', problem?: string) {
     const { words, operator, nowMs } = view
-    const [delivery, day, tally] = await Promise.all([
+    const [delivery, day] = await Promise.all([
       deliveryState().catch(tooLate),
       lastDay(operator.apps, nowMs).catch(tooLate),
-      readTally(),
     ])
     const body = html`<h1>${words.nav.home}</h1>
 ${searchForm(view, { asked, problem })}
-${todayView(view, { delivery, day, tally })}`
+${todayView(view, { delivery, day })}`
     const status = problem === undefined ? 200 : 422
     // A refresh after a refused form would delete the typed text.
     const refresh = problem === undefined ? { refreshMs: 10_000 } : {}

@@ -11,8 +11,8 @@ import type { Browse } from '../notice/browse.ts'
 import { addressKindOf, isChannel } from '../recipient/channels.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
+import type { DecisionLog } from '../support/decision-log.ts'
 import { type Operations, type Resettable, resettable } from '../support/operations.ts'
-import type { FindRecorded } from '../support/recorded.ts'
 import type { LookUp, Reset } from '../support/support.ts'
 import { diagnose } from './diagnose.ts'
 import { type LookedAt, revealedForMs, type Sealing } from './looked-at.ts'
@@ -31,7 +31,7 @@ export function storyRoutes(deps: {
   lookUp: LookUp
   reset: Reset
   operations: Operations
-  findRecorded: FindRecorded
+  decisions: Pick<DecisionLog, 'appsOf'>
   notices: Pick<Browse, 'findOfApps' | 'appsOf'>
   secrets: Pick<Secrets, 'recipientHash' | 'recipientHashes'>
   normaliseRecipient: NormaliseRecipient
@@ -40,21 +40,17 @@ export function storyRoutes(deps: {
   allApps: () => Promise<string[]>
   sealing: Sealing
 }): ConsoleRoute[] {
-  const { lookUp, reset, operations, findRecorded, notices, secrets, sealing } = deps
+  const { lookUp, reset, operations, decisions, notices, secrets, sealing } = deps
 
   /** The apps of the operator. Apps with entries for this recipient come first. */
   async function appsFor(view: View, { channel, to }: LookedAt): Promise<string[]> {
-    const sentBy = await notices.appsOf(secrets.recipientHashes(channel, to))
+    const hashes = secrets.recipientHashes(channel, to)
+    const sentBy = await notices.appsOf(hashes)
     const apps = view.operator.apps ?? [...new Set([...sentBy, ...(await deps.allApps())])]
     if (apps.length === 0) return [firstApp]
     if (apps.length === 1) return [...apps]
-    const asked = await Promise.all(
-      apps.map(async (app) => {
-        const { refusals, checks } = await findRecorded({ app, channel, to })
-        return refusals.length + checks.length > 0 ? [app] : []
-      }),
-    )
-    const knowing = [...sentBy, ...asked.flat()].filter((app) => apps.includes(app))
+    const known = [...sentBy, ...(await decisions.appsOf(hashes, apps))]
+    const knowing = known.filter((app) => apps.includes(app))
     return [...new Set([...knowing, ...apps])]
   }
 

@@ -3,7 +3,7 @@
 import { type Html, html } from '../base/html.ts'
 import { traceIdOf } from '../base/traces.ts'
 import type { Attempt, AttemptOutcome } from '../notice/states.ts'
-import type { RefusalEntry } from '../support/recorded.ts'
+import type { RefusalEntry } from '../support/decision-log.ts'
 import type { Story } from '../support/support.ts'
 import type { View } from './page.ts'
 import { errorText, icon, type Shape, type Tone, time } from './parts.ts'

@@ -2,7 +2,8 @@
 
 import { type Html, html } from '../base/html.ts'
 import { medianMs } from '../notice/hour-counts.ts'
-import type { HourTally, Tallied } from '../support/tally.ts'
+import type { Outcome } from '../support/decision.ts'
+import type { DecisionCount } from '../support/decision-log.ts'
 import { chart, type ProviderHour } from './chart.ts'
 import type { Delivery } from './delivery-page.ts'
 import type { CountedHour } from './last-day.ts'
@@ -15,25 +16,20 @@ export interface Today {
   delivery: Delivery | undefined
   /** Counts of the operator's apps; undefined if PostgreSQL could not count them. */
   day: readonly CountedHour[] | undefined
-  /** The sums by hour, of every app. */
-  tally: readonly HourTally[]
 }
 
-export function todayView(view: View, { delivery, day, tally }: Today): Html {
+export function todayView(view: View, { delivery, day }: Today): Html {
   const { words, operator, nowMs } = view
-  const wrong = wrongNow(delivery, day ?? [], tally, nowMs)
-  const counts = tally
-    .flatMap((hour) => hour.counts)
-    .filter(({ app }) => operator.apps === undefined || operator.apps.includes(app))
-  const countOf = (what: Tallied) => sum(counts.filter((one) => one.what === what))
+  const wrong = wrongNow(delivery, day ?? [], nowMs)
+  const decisions = (day ?? []).flatMap(({ counts }) => counts?.decisions ?? [])
   return html`<section><h2>${words.search.overview}</h2>${
     wrong.length > 0
       ? html`<ul class="findings">${wrong.map((one) => wrongOf(view, one))}</ul>`
       : delivery && html`<p>${badge('good', 'check', words.search.quiet)}</p>`
   }${delivery === undefined && html`<p class="hint">${words.search.notRead}</p>`}${operator.apps && html`<p class="hint">${words.delivery.ofAllApps}</p>`}</section>
-<section><h2>${words.today.title}</h2>${figures(view, day, countOf('passed'), countOf('refused'))}</section>
+<section><h2>${words.today.title}</h2>${figures(view, day, decisions)}</section>
 <section><h2>${words.today.byProvider}</h2>${byProvider(view, day ?? [])}</section>
-<section id="refused"><h2>${words.today.byRule}</h2>${byRule(view, counts)}</section>`
+<section id="refused"><h2>${words.today.byRule}</h2>${byRule(view, decisions)}</section>`
 }
 
 function wrongOf({ words }: View, wrong: Wrong): Html {
@@ -49,8 +45,7 @@ function wrongOf({ words }: View, wrong: Wrong): Html {
 function figures(
   { words: { today }, operator }: View,
   day: readonly CountedHour[] | undefined,
-  passed: number,
-  refused: number,
+  decisions: readonly DecisionCount[],
 ): Html {
   const counted = day?.flatMap(({ counts }) => counts ?? []) ?? []
   const ofAll = counted.flatMap(({ providers }) => providers)
@@ -66,12 +61,10 @@ function figures(
     [today.failed, total('failed'), '/notices?state=failed'],
     [today.toProvider, median('toProvider')],
     [today.toReceipt, median('toReceipt')],
+    [today.refused, numberText(sumOf(decisions, 'refused')), '#refused'],
+    [today.passed, numberText(sumOf(decisions, 'passed'))],
   ]
-  const tiles = [
-    ...(day ? ofRows : []),
-    [today.refused, numberText(refused), '#refused'],
-    [today.passed, numberText(passed)],
-  ].map(
+  const tiles = (day ? ofRows : []).map(
     ([label, text, href]) =>
       html`<li>${href === undefined ? label : html`<a href="${href}">${label}</a>`}<b>${text}</b></li>`,
   )
@@ -115,16 +108,15 @@ function byProvider(view: View, day: readonly CountedHour[]): Html {
 <details><summary>${today.numbers}</summary>${table(today.byProvider, heads, rows, '')}</details>`
 }
 
-function byRule({ words: { today } }: View, counts: HourTally['counts']): Html {
-  const ofRules = counts.filter(({ what }) => what === 'refused' || what === 'challenged')
+function byRule({ words: { today } }: View, decisions: readonly DecisionCount[]): Html {
+  const ofRules = decisions.filter(
+    ({ outcome }) => outcome === 'refused' || outcome === 'challenged',
+  )
   const rows = [...Map.groupBy(ofRules, ({ policy, rule }) => `${policy}.${rule}`)]
-    .map(([rule, own]) => {
-      const count = (what: Tallied) => sum(own.filter((one) => one.what === what))
-      return [rule, count('refused'), count('challenged')] as const
-    })
+    .map(([rule, own]) => [rule, sumOf(own, 'refused'), sumOf(own, 'challenged')] as const)
     .sort(([, a], [, b]) => b - a)
   return table(today.byRule, [today.rule, today.refused, today.challenged], rows, today.noRefusals)
 }
 
-const sum = (counts: readonly { count: number }[]) =>
-  counts.reduce((all, { count }) => all + count, 0)
+const sumOf = (decisions: readonly DecisionCount[], wanted: Outcome) =>
+  decisions.reduce((all, { outcome, count }) => all + (outcome === wanted ? count : 0), 0)

@@ -1,5 +1,4 @@
 /** Faults of the service as a whole that exist now, with their beginning. The most urgent is first. */
-import type { HourTally } from '../support/tally.ts'
 import { type Delivery, lateSeconds } from './delivery-page.ts'
 import type { CountedHour } from './last-day.ts'
 import type { About } from './words/en.ts'
@@ -20,7 +19,6 @@ const goodShare = 0.9
 export function wrongNow(
   delivery: Delivery | undefined,
   day: readonly CountedHour[],
-  tally: readonly HourTally[],
   nowMs: number,
 ): Wrong[] {
   const { workers, oldestOpen = [], oldestEventSeconds = 0 } = delivery ?? {}
@@ -33,7 +31,7 @@ export function wrongNow(
       return { name: 'late', kind, sinceMs: since(value), href }
     })
   const events: Wrong = { name: 'events', sinceMs: since(oldestEventSeconds), href: '/events' }
-  const dropped = droppedSince(tally)
+  const dropped = droppedSince(day)
   return [
     ...(workers?.length === 0 ? [noWorker] : []),
     ...openBreakers(workers ?? [], nowMs),
@@ -88,11 +86,13 @@ function failing(day: readonly CountedHour[]): Wrong[] {
   })
 }
 
-/** The first of the consecutive hours in which the recorder dropped records, if they reach the current or the previous hour. */
-function droppedSince(tally: readonly HourTally[]): number | undefined {
-  const isDropping = tally.map(({ counts }) => counts.some(({ what }) => what === 'dropped'))
+/** The first of the consecutive hours with decisions that were only counted, if they reach the current or the previous hour. */
+function droppedSince(day: readonly CountedHour[]): number | undefined {
+  const isDropping = day.map(({ counts }) =>
+    counts?.decisions.some(({ outcome, unnamed }) => outcome !== 'admitted' && unnamed > 0),
+  )
   const last = isDropping.lastIndexOf(true)
-  if (last < tally.length - 2) return undefined
-  const before = isDropping.lastIndexOf(false, last)
-  return tally[before + 1]?.atMs
+  if (last < 0 || last < day.length - 2) return undefined
+  const before = isDropping.findLastIndex((one, at) => at < last && !one)
+  return day[before + 1]?.atMs
 }

@@ -8,13 +8,20 @@ import type { Limiter, Policies, Rule } from '../limiter/index.ts'
 import { isCheckPolicy, pageGuessPolicy, pagePolicy } from '../rules/policies.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
 import { findRule } from '../rules/recipient-rules.ts'
-import { type DecidedRecord, recordOf } from '../support/record.ts'
+import { type Refusal, refusalOf } from '../support/decision.ts'
 
 /** Enough for a visitor. A flood cannot use more memory. */
 const maxRecords = 500
 const maxShown = 20
 
-const recipientIn = ({ fields: { channel, to } }: DecidedRecord) =>
+interface Watched {
+  policy: string
+  fields: Fields
+  atMs: number
+  refusal?: Refusal | undefined
+}
+
+const recipientIn = ({ fields: { channel, to } }: Watched) =>
   ({ channel, to }) as { channel: Channel; to: string }
 
 export type DecisionWatch = ReturnType<typeof createDecisionWatch>
@@ -22,7 +29,7 @@ export type DecisionWatch = ReturnType<typeof createDecisionWatch>
 export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Policies }) {
   const { limiter, policies } = deps
   /** Records, newest first. */
-  let records: DecidedRecord[] = []
+  let records: Watched[] = []
 
   /** Records of the latest recipient. */
   const ofFollowed = () =>
@@ -62,7 +69,9 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
   }
 
   const onDecided: OnDecided = (decided) => {
-    const record = recordOf(decided, policies(), Date.now())
+    const { policy, fields } = decided
+    const refusal = refusalOf(decided, policies())
+    const record = { policy, fields, atMs: Date.now(), refusal }
     records = [record, ...records].slice(0, maxRecords)
   }
 

@@ -34,7 +34,10 @@ export function composeConsole(shared: Shared, requests: Requests): RequestListe
     ...requests,
     ...{ notices, events, secrets, paceOf },
     sealing: createSealing(secrets),
-    lastDay: createLastDay(notices.countHour),
+    lastDay: createLastDay(async (apps, fromMs) => ({
+      ...(await notices.countHour(apps, fromMs)),
+      decisions: await requests.decisions.countHour(apps, fromMs),
+    })),
     allApps,
     policies: limits.policies,
     deliveryState: state,

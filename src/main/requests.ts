@@ -20,11 +20,10 @@ import { createTestRecipients, warnOfTestRecipients } from '../recipient/test-re
 import { createGuessLimits } from '../rules/guess-limits.ts'
 import { priceOf } from '../rules/price-of.ts'
 import { createQuota, type OnDecided } from '../rules/quota.ts'
+import { createDecisionLog } from '../support/decision-log.ts'
 import { createOperations } from '../support/operations.ts'
-import { createFindRecorded } from '../support/recorded.ts'
 import { createRecorder } from '../support/recorder.ts'
 import { createSupport } from '../support/support.ts'
-import { createReadTally } from '../support/tally.ts'
 import type { Shared } from './shared.ts'
 
 export type Requests = Awaited<ReturnType<typeof composeRequests>>
@@ -49,7 +48,7 @@ function composeSteps(shared: Shared, onDecided?: OnDecided) {
   const { redis, keyPrefix } = shared.servers
   const { nowMs } = shared.servers.database
   const { limiter, policies, prices, file } = shared.limits
-  const { recipients, testing, code } = config.file
+  const { recipients, testing } = config.file
   const testRecipients = createTestRecipients(testing, {
     defaultCountry: recipients.defaultCountry,
     nowMs,
@@ -57,10 +56,10 @@ function composeSteps(shared: Shared, onDecided?: OnDecided) {
   const { isTestRecipient } = testRecipients
   const isRefused = (mailbox: string) => file().recipients.refuse.has(mailbox)
   warnOfTestRecipients(testRecipients.list(), testing.until, log)
+  const decisions = createDecisionLog(shared.servers.database, secrets)
   const recorder = createRecorder({
-    ...{ redis, secrets, keyPrefix, policies },
-    codeTtlMs: code.ttl,
-    onDropped: (record, lines) => metrics.recordsDropped.inc({ record }, lines),
+    ...{ log: decisions, secrets, policies },
+    onDropped: (record, count) => metrics.recordsDropped.inc({ record }, count),
   })
   closers.onClose(() => recorder.close())
   const quota = createQuota({
@@ -85,6 +84,7 @@ function composeSteps(shared: Shared, onDecided?: OnDecided) {
     testRecipients,
     isTestRecipient,
     normaliseRecipient: createRecipientNormaliser(recipients, isTestRecipient, isRefused),
+    decisions,
     recorder,
     quota,
     guessLimits: createGuessLimits({ quota, limiter, policies }),
@@ -175,19 +175,15 @@ async function composeChecking(shared: Shared, steps: Steps) {
 }
 
 /** The look-up and reset of a recipient. */
-function composeSupport(shared: Shared, { quota }: Steps) {
+function composeSupport(shared: Shared, { quota, decisions }: Steps) {
   const { notices: store, codes } = shared.stores
   const { limiter, policies } = shared.limits
   const { secrets } = shared
-  const { database, redis, keyPrefix } = shared.servers
-  const codeTtlMs = shared.config.file.code.ttl
-  const operations = createOperations(database)
-  const findRecorded = createFindRecorded({ redis, secrets, keyPrefix, codeTtlMs })
+  const operations = createOperations(shared.servers.database)
   const support = createSupport({
-    ...{ store, operations, findRecorded, codes, limiter, quota, secrets, policies },
+    ...{ store, operations, decisions, codes, limiter, quota, secrets, policies },
   })
-  const readTally = createReadTally(redis, keyPrefix)
-  return { ...support, operations, findRecorded, readTally }
+  return { ...support, operations }
 }
 
 async function openKeys({ config, servers, closers, log }: Shared) {

@@ -31,7 +31,11 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     ...{ store: notices, producer, events, database, metrics, log },
     receivers: file.events,
     sweepReceipts: receipts.sweep,
-    policy: { recipientMs: file.retention.recipient, rowsMs: file.retention.rows },
+    policy: {
+      recipientMs: file.retention.recipient,
+      rowsMs: file.retention.rows,
+      decisionsMs: file.retention.decisions,
+    },
     removeOldKeys: () => removeOldKeys(database),
   })
   closers.onClose(() => upkeep.stop())

@@ -32,8 +32,6 @@ export interface HourCounts {
   isCut: boolean
 }
 
-export type CountHour = ReturnType<typeof createHourCounts>['countHour']
-
 const maxLookedAt = 50_000
 const stepsPerDoubling = 8
 

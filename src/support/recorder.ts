@@ -1,129 +1,181 @@
 /**
- * Records decisions of the limits and results of checks. Each decision becomes one record (record.ts), which is written in
- * the background. No request waits for it, and a flood costs almost nothing.
+ * Notes decisions of the limits and results of checks for the table `decision`. No request waits for it: a process writes
+ * at most once a second, in one statement, and a flood costs almost nothing.
  *
- * There are two layouts. Support asks about any recipient, and may miss some lines. A replay needs whole histories, but
- * only of some recipients.
- * - Rings: the last refusals and checks of every recipient. A repeated refusal of a recipient is written only once in some
- *   seconds. The lines per second of a process are limited, and a flood of one app leaves room for other apps. The hash of
- *   a recipient names its ring, one of a fixed number. A flood of other recipients removes the oldest lines of the ring.
- * - The sample: all decisions about a share of the recipients (sample.ts).
- *
- * recorded.ts reads both. Beside them, sums by app and rule are kept for each hour (tally.ts).
+ * Every decision is counted. The number of rows with a recipient is bounded for each app, so a flood leaves room for other
+ * apps and can't fill the disk. Other decisions are added to a row without a recipient, one per rule.
+ * - Refusals and checks: an allowance that refills slowly, and with accepted sends. Equal ones of some seconds share a row.
+ * - Admitted sends, for a replay: every one of a share of the recipients. The share is halved until its rows fit.
  */
-
 import { createBoundedMap } from '../base/bounded-map.ts'
-import type { RedisClient } from '../base/redis-script.ts'
+import { repeat } from '../base/repeat.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
+import { isCheckPolicy } from '../rules/policies.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
 import { findRule, namesRecipient } from '../rules/recipient-rules.ts'
-import { append, type Line } from './append.ts'
-import { createAsideWriter, makeRoomAmong } from './aside-writer.ts'
-import {
-  type CheckedRecord,
-  type CheckResult,
-  type DecidedRecord,
-  placesOf,
-  type Recipient,
-  recordOf,
-  ringLine,
-} from './record.ts'
-import { createSample, type SampleLimits } from './sample.ts'
-import { createTally } from './tally.ts'
+import { type CheckResult, type Heard, type Noted, type Recipient, refusalOf } from './decision.ts'
+import type { DecisionLog } from './decision-log.ts'
 
-/** 4,096 rings need at most some 30 MB; docs/operations.md has the measured figures. */
-const maxLinesPerRing = 100
-export const livesMs = 7 * 86_400_000
-/** Time in which an equal refusal is not written again. */
+const everyMs = 1_000
+/** The first of equal decisions is written in the next turn, and its repeats as one row after this time. */
 const againAfterMs = 5_000
-const maxRemembered = 20_000
-const everyMs = 250
-/** Lines per turn. Per second and process: 160 for limits of recipients, and 80 for limits that recipients share. */
-const maxPersonal = 40
-const maxShared = 20
+/** Entries with a recipient, and all entries. They are kept for `againAfterMs`. */
+const [maxNamed, maxEntries] = [9_000, 10_000]
+/** Checks under way whose fields are known. */
+const maxGuesses = 2_000
+/** Rows of an app at once, and per second and process. `own`: by checks and rules of one recipient; `shared`: by other rules. */
+const ownRows = { most: 160, perSecond: 5 }
+const sharedRows = { most: 80, perSecond: 1 }
+/** An accepted send leaves a row of some 1 kB anyway, so its code may leave this many. */
+const ownRowsPerSend = 2
+/** Admitted sends. Each halving of the share allows some more rows, and the share pays them back before it is doubled. */
+const admittedRows = { most: 300, perSecond: 5 }
+const rowsPerHalving = 50
+const smallestShare = 20
 
-/** The record is made when it is written, so a dropped entry costs nothing. */
-type Entry = [recipient: Recipient, makeRecord: () => DecidedRecord | CheckedRecord]
+/** Equal decisions, or decisions that are only counted together. */
+interface Entry {
+  sumOf: string
+  /** Absent if it has no recipient. */
+  allowance?: Allowance
+  /** Makes the row of the latest one. */
+  make: () => Omit<Noted, 'times'>
+  /** Number that is not written yet. */
+  times: number
+  dueMs: number
+}
 
 export function createRecorder(deps: {
-  redis: RedisClient
-  secrets: Secrets
-  keyPrefix: string
+  log: Pick<DecisionLog, 'write'>
+  secrets: Pick<Secrets, 'recipientHash'>
   /** The policies now in force. */
   policies: () => Policies
-  codeTtlMs: number
-  onDropped: (record: 'history' | 'decisions' | 'sums', lines: number) => void
-  sampleLimits?: SampleLimits
+  /** `history`: decisions that were only counted; `sums`: decisions that were not even counted. */
+  onDropped: (record: 'history' | 'sums', decisions: number) => void
 }) {
-  const { redis, secrets, keyPrefix, policies, codeTtlMs, onDropped, sampleLimits } = deps
-  const tally = createTally({
-    ...{ redis, keyPrefix },
-    onDropped: (sums) => onDropped('sums', sums),
-  })
-  const writtenAt = createBoundedMap<number>(maxRemembered)
-  const openRings = (maxItems: number) =>
-    createAsideWriter<Entry>({
-      everyMs,
-      maxItems,
-      makeRoom: makeRoomAmong(([{ app }]) => app),
-      write,
-      onDropped(lines) {
-        onDropped('history', lines)
-        tally.add({ what: 'dropped', app: '' }, lines)
-      },
-    })
-  // Counted separately: a caller with many new recipients can fill the shared lines, and must not displace the personal
-  // lines.
-  const [personal, shared] = [openRings(maxPersonal), openRings(maxShared)]
-  const sample = createSample({
-    ...{ redis, secrets, keyPrefix, livesMs, limits: sampleLimits },
-    onDropped: (lines) => onDropped('decisions', lines),
-  })
+  const { log, secrets, policies, onDropped } = deps
+  const entries = new Map<string, Entry>()
+  /** Checks that the limits admitted, until their result is known. */
+  const guesses = createBoundedMap<Heard>(maxGuesses)
+  const allowances = new Map<string, { own: Allowance; shared: Allowance }>()
+  const admitted = createAllowance(admittedRows)
+  /** Admitted sends of 1 of 2^share recipients are rows. */
+  let share = 0
+  let lost = 0
 
-  async function write(entries: readonly Entry[]): Promise<void> {
-    const lines: Line[] = []
-    const gone: string[] = []
-    for (const [recipient, makeRecord] of entries) {
-      const record = makeRecord()
-      const { atMs } = record
-      const [place] = placesOf(secrets, keyPrefix, recipient)
-      if (!place) continue
-      const { ring, goneKey, who } = place
-      if (record.kind === 'checked' && record.result === 'gone') gone.push(goneKey)
-      else lines.push({ key: ring, atMs, text: ringLine(record, who, secrets) })
-    }
-    // A stranger can check any recipient without a code. Of such checks, only the latest is kept, no longer than a code.
-    await Promise.all([
-      append(redis, lines, { maxLines: maxLinesPerRing, livesMs }),
-      ...gone.map((key) => redis.set(key, '', 'PX', codeTtlMs)),
-    ])
+  function allowancesOf(app: string) {
+    const known = allowances.get(app)
+    if (known) return known
+    const made = { own: createAllowance(ownRows), shared: createAllowance(sharedRows) }
+    allowances.set(app, made)
+    return made
   }
 
-  const isRecent = (name: string, atMs: number) =>
-    atMs - (writtenAt.get(name) ?? Number.NEGATIVE_INFINITY) < againAfterMs
+  /** `sumOf` is equal for what is counted together, `one` for what shares a row. */
+  function note(sumOf: string, one: string, allowance: Allowance, make: Entry['make']): void {
+    const name = `${sumOf} ${one}`
+    const known = entries.get(name)
+    if (known) {
+      known.times += 1
+      known.make = make
+    } else if (entries.size < maxNamed && allowance.take()) {
+      entries.set(name, { sumOf, allowance, make, times: 1, dueMs: 0 })
+    } else count(sumOf, make)
+  }
+
+  function count(sumOf: string, make: Entry['make'], times = 1): void {
+    const known = entries.get(sumOf)
+    if (known) known.times += times
+    else if (entries.size < maxEntries) entries.set(sumOf, { sumOf, make, times, dueMs: 0 })
+    else lost += times
+  }
+
+  /** The rows that are due. Entries without new decisions are forgotten. */
+  function takeDue(isLast: boolean): Noted[] {
+    const nowMs = performance.now()
+    const due: Noted[] = []
+    for (const [name, entry] of entries) {
+      const { sumOf, allowance, make, times, dueMs } = entry
+      if (nowMs < dueMs && !isLast) continue
+      if (times === 0) entries.delete(name)
+      // The first row has taken its allowance already.
+      else if (allowance && dueMs > 0 && !allowance.take()) count(sumOf, make, times)
+      else {
+        const { to, fields, ...facts } = make()
+        due.push(allowance ? { ...facts, to, fields, times } : { ...facts, times })
+      }
+      entry.times = 0
+      entry.dueMs = nowMs + againAfterMs
+    }
+    return due
+  }
+
+  async function turn(isLast: boolean): Promise<void> {
+    const due = takeDue(isLast)
+    const counted = due.filter(({ to, outcome }) => to === undefined && outcome !== 'admitted')
+    try {
+      if (due.length > 0) await log.write(due)
+      if (counted.length > 0) onDropped('history', timesOf(counted))
+    } catch {
+      lost += timesOf(due)
+    }
+    if (lost > 0) onDropped('sums', lost)
+    lost = 0
+  }
+
+  const turns = repeat(async () => {
+    await turn(false)
+    return everyMs
+  }, everyMs)
+
+  /** Whether the recipient belongs to the share. Every smaller share is a part of it, so histories are whole. */
+  function isSampled({ channel, to }: Recipient): boolean {
+    const level = Math.clz32(secrets.recipientHash(channel, to).readInt32BE(0))
+    if (share > 0 && admitted.isFull()) {
+      share -= 1
+      admitted.give(-rowsPerHalving)
+    }
+    while (level >= share && share < smallestShare && !admitted.has()) {
+      share += 1
+      admitted.give(rowsPerHalving)
+    }
+    return level >= share
+  }
+
+  function noteAdmitted({ policy, fields, requestId: noticeId, isSolved }: Heard): void {
+    const recipient = fields as unknown as Recipient
+    const { app, channel, to } = recipient
+    allowancesOf(app).own.give(ownRowsPerSend)
+    const isRow = isSampled(recipient)
+    const facts = { atMs: performance.now(), app, channel, to, policy, fields, isSolved, share }
+    const make = () => ({ ...facts, outcome: 'admitted', noticeId }) as const
+    const sumOf = `admitted ${policy} ${app} ${channel}`
+    if (isRow) note(sumOf, noticeId, admitted, make)
+    else count(sumOf, make)
+  }
 
   const decided: OnDecided = (heard) => {
-    const { policy, fields, decision } = heard
+    const { policy, fields, requestId, decision, isSolved } = heard
     const { app, channel, to } = fields as unknown as Recipient
-    const atMs = performance.now()
-    const makeRecord = () => recordOf(heard, policies(), atMs)
-    if (decision.admitted) return sample.add(to, atMs, makeRecord)
+    if (decision.admitted) {
+      // A check has its row when its result is known.
+      if (isCheckPolicy(policy)) guesses.set(requestId, heard)
+      else noteAdmitted(heard)
+      return
+    }
     const { newLock, challenge } = decision
     const { rule: ruleName } = newLock ?? decision
-    const name = `${policy} ${ruleName} ${app} ${channel} ${to}`
-    sample.add(to, atMs, makeRecord, name)
+    const outcome = newLock ? 'locked' : challenge ? 'challenged' : 'refused'
     const rule = findRule(policies(), policy, ruleName)
-    // The code of a guess that began a lock was compared, so that guess is not a refused check.
-    if (!newLock) {
-      const what = challenge ? 'challenged' : 'refused'
-      tally.add({ what, app, policy: rule?.policy ?? policy, rule: ruleName })
+    const { own, shared } = allowancesOf(app)
+    const atMs = performance.now()
+    const make = () => {
+      const refusal = refusalOf(heard, policies())
+      return { atMs, app, channel, to, outcome, policy, refusal, fields, isSolved } as const
     }
-    if (!newLock && isRecent(name, atMs)) return
-    const rings = rule && namesRecipient(rule) ? personal : shared
-    const isTaken = rings.add([{ app, channel, to }, makeRecord])
-    // The next refusal by this lock is new information, so it is written too.
-    if (isTaken && !newLock) writtenAt.set(name, atMs)
+    const sumOf = `${outcome} ${policy} ${ruleName} ${app} ${channel}`
+    note(sumOf, newLock ? requestId : to, rule && namesRecipient(rule) ? own : shared, make)
   }
 
   return {
@@ -131,37 +183,65 @@ export function createRecorder(deps: {
     decided,
 
     /** The uses of a request were given back. */
-    released({ to }: Fields, id: string): void {
-      const atMs = performance.now()
-      sample.add(String(to), atMs, () => ({ kind: 'released', atMs, share: 0, level: 0, id }))
+    released(fields: Fields, noticeId: string): void {
+      const isOfCheck = guesses.get(noticeId) !== undefined
+      guesses.delete(noticeId)
+      const recipient = fields as unknown as Recipient
+      if (isOfCheck || !isSampled(recipient)) return
+      const { app, channel, to } = recipient
+      const facts = { atMs: performance.now(), app, channel, to, noticeId }
+      const make = () => ({ ...facts, outcome: 'released' }) as const
+      note(`released ${app} ${channel}`, noticeId, admitted, make)
     },
 
-    /**
-     * Receives the result of a check. A refused guess is recorded as a refusal of the limiter. A refused check without a
-     * code is not recorded.
-     */
+    /** Receives the result of a check. A refused check is a refusal of the limiter, or is not recorded. */
     checked(
       { app, channel, to }: Recipient,
       id: string,
-      { result, noticeId: sentId }: { result: CheckResult; noticeId?: string },
+      { result: outcome, noticeId }: { result: CheckResult; noticeId?: string },
     ): void {
-      const atMs = performance.now()
-      const name = `gone ${app} ${channel} ${to}`
-      if (result === 'refused' || (result === 'gone' && isRecent(name, atMs))) return
-      const facts = { atMs, share: 0, level: 0, result, id, sentId }
-      const makeRecord = () => ({ kind: 'checked', ...facts }) as const
-      if (result === 'passed') {
-        sample.add(to, atMs, makeRecord)
-        tally.add({ what: 'passed', app })
-      }
-      // The tries of a code bound the number of other results.
-      const isTaken = personal.add([{ app, channel, to }, makeRecord])
-      if (isTaken && result === 'gone') writtenAt.set(name, atMs)
+      if (outcome === 'refused') return
+      const { policy, fields, isSolved } = guesses.get(id) ?? {}
+      guesses.delete(id)
+      const facts = { atMs: performance.now(), app, channel, to, outcome, noticeId }
+      const make = () => ({ ...facts, policy, fields, isSolved })
+      const { own, shared } = allowancesOf(app)
+      // A stranger can check any recipient without a code. The tries of a code bound the number of other results.
+      const isGone = outcome === 'gone'
+      note(`${outcome} ${app} ${channel}`, isGone ? to : id, isGone ? shared : own, make)
     },
 
     async close(): Promise<void> {
-      await Promise.all([personal.close(), shared.close(), sample.close()])
-      await tally.close()
+      await turns.stop()
+      await turn(true)
+    },
+  }
+}
+
+const timesOf = (noted: readonly Noted[]) => noted.reduce((all, { times }) => all + times, 0)
+
+type Allowance = ReturnType<typeof createAllowance>
+
+/** A number of rows that refills with time. */
+function createAllowance({ most, perSecond }: { most: number; perSecond: number }) {
+  let left = most
+  let atMs = performance.now()
+  function refill(): number {
+    const nowMs = performance.now()
+    left = Math.min(most, left + ((nowMs - atMs) / 1_000) * perSecond)
+    atMs = nowMs
+    return left
+  }
+  return {
+    has: () => refill() >= 1,
+    isFull: () => refill() >= most,
+    take(): boolean {
+      if (refill() < 1) return false
+      left -= 1
+      return true
+    },
+    give(rows: number): void {
+      left = Math.min(most, left + rows)
     },
   }
 }

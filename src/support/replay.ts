@@ -6,29 +6,19 @@
  * been sent later. If only a share of recipients was recorded, rules that count several recipients see only that share.
  */
 import type { Channel } from '../base/channel.ts'
-import {
-  createLimiter,
-  InvalidPermits,
-  type MemoryLimiter,
-  type Policies,
-  parsePolicies,
-  type RawPolicies,
-} from '../limiter/index.ts'
+import { createLimiter, InvalidPermits, type Policies, type RawPolicies } from '../limiter/index.ts'
 import { afterPass } from '../rules/guess-limits.ts'
-import type { DecidedRecord, DecisionRecord, RecordedRefusal } from './record.ts'
+import type { Fields } from '../rules/quota.ts'
+import type { Outcome } from './decision.ts'
+import type { DecisionRow } from './decision-log.ts'
 
-/** The rule that refused a request or required a challenge; undefined if the request was admitted. */
-type RefusedBy = Pick<RecordedRefusal, 'rule' | 'challenge'> | undefined
+type Treatment = 'refused' | 'challenged' | 'admitted'
+type Counts = Record<Treatment, number>
+type Decided = { treatment: Treatment; rule: string | null }
+type Request = DecisionRow & { policy: string; fields: Fields }
 
-interface Counts {
-  refused: number
-  asked: number
-  admitted: number
-}
-export type Treatment = keyof Counts
-
-/** Decisions of a rule, as recorded and now. `rule: null` stands for a policy without rules. */
-export interface Row {
+/** Decisions of a rule, as recorded and now. `rule: null` stands for all decisions of the policy. */
+interface Row {
   policy: string
   rule: string | null
   was: Counts
@@ -37,202 +27,174 @@ export interface Row {
   observed: number
 }
 
-export interface Change {
+interface Change {
   policy: string
   was: Treatment
   now: Treatment
-  requests: number
-  /** Recipients by a short hash, most requests first. */
-  recipients: { hash: string; requests: number }[]
+  /** Requests by recipient, a short hash. */
+  recipients: Map<string, number>
 }
 
-export interface Replayed {
-  /** Times of the first and the last counted request. */
-  fromMs: number | undefined
-  toMs: number | undefined
-  requests: number
-  recipients: number
-  /** One in this many recipients was recorded. Only the recorded ones are counted here. */
-  oneOf: number
-  /** Policies of recorded requests that the new file does not have. These requests are left out. */
-  missing: string[]
-  rows: Row[]
-  changes: Change[]
-}
+export type Replayed = Awaited<ReturnType<typeof replay>>
 
 /** Limit for repeats of one refused request. Further repeats count like the last one. */
 const maxRepeats = 50
-/** Longer than any time between a recorded request and the pass of its code: records live for seven days. */
+/** Longer than any time between a recorded request and the pass of its code. */
 const rememberRequestsMs = 8 * 86_400_000
 const maxSubjects = 2_000_000
+const wasTreated: Readonly<Partial<Record<Outcome, Treatment>>> = {
+  ...{ refused: 'refused', locked: 'refused', challenged: 'challenged' },
+}
+/** Values that are empty have no place in the table. */
+const empty = { ip: '', ipWide: '', country: '', scene: '', prefix: '', block: '', mailbox: '' }
 
+/** `decisions` are in the order of time, and are counted since `sinceMs`. The policies and prices are from the new file. */
 export async function replay(options: {
-  records: readonly DecisionRecord[]
-  /** The policies of the new file. */
-  policies: RawPolicies
-  /** Only requests since this time are counted. */
+  decisions: AsyncIterable<DecisionRow> | Iterable<DecisionRow>
+  policies: Policies
+  raw: RawPolicies
   sinceMs: number
-  /** The price of a message in the new file. */
   priceOf: (channel: Channel, country: string) => number
-}): Promise<Replayed> {
-  const { sinceMs, priceOf } = options
-  const parsed = parsePolicies(options.policies)
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ message }) => message).join('\n'))
-  const { policies } = parsed
-  let share = 0
-  for (const record of options.records) {
-    if (record.atMs >= sinceMs) share = Math.max(share, record.share)
-  }
-  const missing = new Set<string>()
-  const isDecidable = ({ policy }: DecidedRecord) => {
-    const isThere = Object.hasOwn(policies, policy)
-    if (!isThere) missing.add(policy)
-    return isThere
-  }
-  const records = options.records
-    .filter((one) => one.kind !== 'decided' || (one.level >= share && isDecidable(one)))
-    .toSorted((a, b) => a.atMs - b.atMs)
+}) {
+  const { decisions, policies, raw, sinceMs, priceOf } = options
   const tally = createTally(policies)
-  let nowMs = 0
-  let isCounted = false
+  const sent = new Map<string, Pick<Request, 'policy' | 'fields'>>()
+  const missing = new Set<string>()
+  let [nowMs, nth] = [0, 0]
   const limiter = createLimiter({
-    policies: options.policies,
-    clock: () => nowMs,
-    maxSubjects,
-    rememberRequestsMs,
+    ...{ policies: raw, maxSubjects, rememberRequestsMs, clock: () => nowMs },
     onObserved({ policy, rule }) {
-      if (isCounted) tally.observe(policy, rule)
+      if (nowMs >= sinceMs) tally.rowOf(policy, rule).observed += 1
     },
   })
-  const decided = new Map<string, DecidedRecord>()
 
-  for (const record of records) {
-    nowMs = record.atMs
-    isCounted = nowMs >= sinceMs
-    if (record.kind === 'decided') {
-      const { channel, country } = record.fields
-      const price = priceOf(channel as Channel, String(country))
-      const fields = { ...record.fields, price }
-      decided.set(record.id, { ...record, fields })
-      decideAgain({ ...record, fields })
-    } else if (record.kind === 'released') {
-      const taken = decided.get(record.id)
-      if (taken) await limiter.release(taken.policy, taken.fields, taken.id)
-    } else if (record.kind === 'checked') {
-      const sent = decided.get(record.sentId ?? '')
-      await pass(limiter, policies, decided.get(record.id), sent)
+  for await (const decision of decisions) {
+    const { policy, channel, app, hash: to, outcome, noticeId } = decision
+    nowMs = decision.atMs
+    nth += 1
+    const ofCode = sent.get(noticeId ?? '')
+    if (outcome === 'released' && ofCode && noticeId) {
+      await limiter.release(ofCode.policy, ofCode.fields, noticeId)
+    }
+    if (policy === null || decision.fields === null) continue
+    if (!Object.hasOwn(policies, policy)) {
+      missing.add(policy)
+      continue
+    }
+    const price = priceOf(channel as Channel, String(decision.fields.country ?? ''))
+    const fields = { ...empty, ...decision.fields, app, channel, to, price }
+    const id = outcome === 'admitted' && noticeId ? noticeId : `${nth}`
+    if (outcome === 'admitted') sent.set(id, { policy, fields })
+    decideAgain({ ...decision, policy, fields }, id)
+    if (outcome !== 'passed') continue
+    // The effects of a right code on the limits (src/captcha/check.ts).
+    if (ofCode && noticeId) await limiter.refund(ofCode.policy, ofCode.fields, noticeId)
+    const { cleared, givenBack } = afterPass(policies[policy] ?? [])
+    if (givenBack.length > 0) await limiter.release(policy, fields, id, givenBack)
+    for (const name of cleared) await limiter.reset(policy, fields, name)
+  }
+  return { ...tally.result(), missing: [...missing] }
+
+  function decideAgain(request: Request, id: string): void {
+    let now: Decided = { treatment: 'admitted', rule: null }
+    for (let time = 0; time < request.times; time++) {
+      if (time < maxRepeats) now = decidedOf(request, time === 0 ? id : `${id} ${time}`)
+      if (nowMs >= sinceMs) tally.add(request, now)
     }
   }
-  return { ...tally.result(), oneOf: 2 ** share, missing: [...missing] }
 
-  function decideAgain(record: DecidedRecord): void {
-    let outcome: RefusedBy
-    for (let time = 0; time < record.times; time++) {
-      if (time < maxRepeats)
-        outcome = outcomeOf(record, time === 0 ? record.id : `${record.id} ${time}`)
-      if (isCounted) tally.add(record, outcome)
-    }
-  }
-
-  function outcomeOf({ policy, fields, isSolved }: DecidedRecord, requestId: string): RefusedBy {
+  function decidedOf({ policy, fields, isSolved }: Request, requestId: string): Decided {
     try {
-      const decision = limiter.tryAcquire(policy, fields, { requestId, isSolved })
-      return decision.admitted ? undefined : decision
+      const decision = limiter.tryAcquire(policy, fields, { requestId, isSolved: !!isSolved })
+      if (decision.admitted) return { treatment: 'admitted', rule: null }
+      return { treatment: decision.challenge ? 'challenged' : 'refused', rule: decision.rule }
     } catch (error) {
       // The price of one message is above the limit of the rule.
       const rule = policies[policy]?.find(({ permits }) => typeof permits === 'string')
-      if (error instanceof InvalidPermits && rule) return { rule: rule.name }
+      if (error instanceof InvalidPermits && rule) return { treatment: 'refused', rule: rule.name }
       throw error
     }
   }
 }
 
-/** The effect of a passed code on the limits (src/captcha/check.ts). */
-async function pass(
-  limiter: MemoryLimiter,
-  policies: Policies,
-  checked: DecidedRecord | undefined,
-  sent: DecidedRecord | undefined,
-): Promise<void> {
-  if (sent) await limiter.refund(sent.policy, sent.fields, sent.id)
-  if (!checked) return
-  const { policy, fields, id } = checked
-  const { cleared, givenBack } = afterPass(policies[policy] ?? [])
-  if (givenBack.length > 0) await limiter.release(policy, fields, id, givenBack)
-  for (const name of cleared) await limiter.reset(policy, fields, name)
-}
-
 function createTally(policies: Policies) {
-  const rows = new Map<string, Row>()
-  const changes = new Map<string, Change & { byRecipient: Map<string, number> }>()
-  const recipients = new Set<string>()
-  let [requests, fromMs, toMs] = [0, Number.POSITIVE_INFINITY, 0]
-  const none = (): Counts => ({ refused: 0, asked: 0, admitted: 0 })
+  const [rows, changes, recipients] = [new Map<string, Row>(), new Map<string, Change>(), new Set()]
+  let requests = 0
 
-  function rowOf(policy: string, rule: string | null): Row {
+  /** The row of a rule belongs to the policy that declares it. If the rule was removed, it belongs to the request's policy. */
+  function rowOf(asked: string, rule: string | null): Row {
+    const policy = policies[asked]?.find(({ name }) => name === rule)?.policy ?? asked
     const key = `${policy} ${rule ?? ''}`
+    const none = () => ({ refused: 0, challenged: 0, admitted: 0 })
     const row = rows.get(key) ?? { policy, rule, was: none(), now: none(), observed: 0 }
     rows.set(key, row)
     return row
   }
 
-  /** The row of a rule belongs to the policy that declares it. If the rule was removed, it belongs to the request's policy. */
-  function rowFor(policy: string, rule: string): Row {
-    return rowOf(policies[policy]?.find(({ name }) => name === rule)?.policy ?? policy, rule)
-  }
-
-  function count(policy: string, outcome: RefusedBy, when: 'was' | 'now'): void {
-    const total = rowOf(policy, null)[when]
-    total[treatmentOf(outcome)] += 1
-    if (outcome) rowFor(policy, outcome.rule)[when][treatmentOf(outcome)] += 1
-  }
-
   return {
-    add({ policy, fields, refusal, atMs }: DecidedRecord, now: RefusedBy): void {
-      const to = String(fields.to)
+    rowOf,
+    add({ policy, rule, outcome, hash }: Request, now: Decided): void {
       requests += 1
-      recipients.add(to)
-      fromMs = Math.min(fromMs, atMs)
-      toMs = Math.max(toMs, atMs)
-      count(policy, refusal, 'was')
-      count(policy, now, 'now')
-      const [wasTreated, nowTreated] = [treatmentOf(refusal), treatmentOf(now)]
-      if (wasTreated === nowTreated) return
-      const key = `${policy} ${wasTreated} ${nowTreated}`
-      const change = changes.get(key) ?? {
-        ...{ policy, was: wasTreated, now: nowTreated, requests: 0, recipients: [] },
-        byRecipient: new Map(),
+      recipients.add(hash)
+      const was = { treatment: wasTreated[outcome] ?? 'admitted', rule }
+      for (const [when, one] of Object.entries({ was, now }) as ['was' | 'now', Decided][]) {
+        rowOf(policy, null)[when][one.treatment] += 1
+        if (one.rule !== null) rowOf(policy, one.rule)[when][one.treatment] += 1
       }
-      change.requests += 1
-      change.byRecipient.set(to, (change.byRecipient.get(to) ?? 0) + 1)
+      if (was.treatment === now.treatment) return
+      const key = `${policy} ${was.treatment} ${now.treatment}`
+      const none = { policy, was: was.treatment, now: now.treatment, recipients: new Map() }
+      const change = changes.get(key) ?? none
+      change.recipients.set(hash, (change.recipients.get(hash) ?? 0) + 1)
       changes.set(key, change)
     },
-
-    observe(policy: string, rule: string): void {
-      rowFor(policy, rule).observed += 1
-    },
-
-    result() {
-      return {
-        fromMs: requests > 0 ? fromMs : undefined,
-        toMs: requests > 0 ? toMs : undefined,
-        requests,
-        recipients: recipients.size,
-        rows: [...rows.values()].sort(byPolicyAndRule),
-        changes: [...changes.values()].map(({ byRecipient, ...change }) => ({
-          ...change,
-          recipients: [...byRecipient]
-            .map(([hash, times]) => ({ hash, requests: times }))
-            .sort((a, b) => b.requests - a.requests),
-        })),
-      }
-    },
+    result: () => ({
+      ...{ requests, recipients: recipients.size },
+      rows: [...rows.values()].sort(
+        (a, b) => a.policy.localeCompare(b.policy) || (a.rule ?? '').localeCompare(b.rule ?? ''),
+      ),
+      changes: [...changes.values()].map((change) => {
+        const hashes = [...change.recipients].sort(([, a], [, b]) => b - a)
+        const all = hashes.map(([hash, times]) => ({ hash, requests: times }))
+        const sum = hashes.reduce((total, [, times]) => total + times, 0)
+        return { ...change, requests: sum, recipients: all }
+      }),
+    }),
   }
 }
 
-const treatmentOf = (outcome: RefusedBy): Treatment =>
-  !outcome ? 'admitted' : outcome.challenge ? 'asked' : 'refused'
+const shown = 10
+const number = (value: number) => value.toLocaleString('en')
+const arrow = (was: number, now: number) =>
+  was === now ? now && number(now) : `${number(was)} → ${number(now)}`
 
-function byPolicyAndRule(a: Row, b: Row): number {
-  return a.policy.localeCompare(b.policy) || (a.rule ?? '').localeCompare(b.rule ?? '')
+/** The replay in words and columns. */
+export function reportOf({ requests, recipients, rows, changes }: Replayed, notes: string[]) {
+  const table = rows.map(({ policy, rule, was, now, observed }) => {
+    const admitted = rule === null && arrow(was.admitted, now.admitted)
+    const cells = [arrow(was.refused, now.refused), arrow(was.challenged, now.challenged), admitted]
+    return [policy, rule ?? '(all)', ...cells, observed].map((cell) => `${cell || ''}`)
+  })
+  table.unshift(['policy', 'rule', 'refused', 'challenged', 'admitted', 'observed'])
+  const widthOf = (at: number) => Math.max(...table.map((line) => line[at]?.length ?? 0))
+  const changed = changes.map(({ policy, was, now, requests: all, recipients: who }) => {
+    const most = who.slice(0, shown).map((one) => `${one.hash} (${number(one.requests)})`)
+    return `  ${policy}: ${number(all)} ${was} → ${now}, of ${number(who.length)} recipients: ${most.join(', ')}`
+  })
+  const lines = [
+    `${number(requests)} requests of ${number(recipients)} recipients.`,
+    ...notes,
+    '',
+    ...table.map((line) =>
+      line
+        .map((cell, at) => cell.padEnd(widthOf(at)))
+        .join('  ')
+        .trimEnd(),
+    ),
+    '',
+    ...(changed.length > 0
+      ? ['Changed decisions, with the recipients that have most of these requests:', ...changed]
+      : ['No decision would change.']),
+  ]
+  return `${(requests > 0 ? lines : ['No requests were recorded in that time.', ...notes]).join('\n')}\n`
 }

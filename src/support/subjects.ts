@@ -6,8 +6,8 @@ import type { Policies, Rule } from '../limiter/index.ts'
 import { rulesInUse } from '../rules/policies.ts'
 import type { Fields, Quota } from '../rules/quota.ts'
 import { namesRecipient, requestFields } from '../rules/recipient-rules.ts'
-import type { Recipient } from './record.ts'
-import type { RefusalEntry } from './recorded.ts'
+import type { Recipient } from './decision.ts'
+import type { RefusalEntry } from './decision-log.ts'
 
 export interface Subject {
   rule: Rule

@@ -1,7 +1,6 @@
 /**
- * "Why did my code not come?": all data about a recipient in one call, and the reset by support. Sent notices are in
- * PostgreSQL, refusals in Redis, current limits in the limiter, and codes in the code store. Nothing is stored only for
- * this call.
+ * "Why did my code not come?": all data about a recipient in one call, and the reset by support. Sent notices and
+ * decisions are in PostgreSQL, current limits in the limiter, and codes in the code store.
  */
 import { defaultScene } from '../base/default-scene.ts'
 import type { CodeStore } from '../captcha/code-store.ts'
@@ -10,8 +9,8 @@ import type { Limiter, Policies } from '../limiter/index.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Quota } from '../rules/quota.ts'
 import { findRule } from '../rules/recipient-rules.ts'
+import type { CheckEntry, DecisionLog, RefusalEntry } from './decision-log.ts'
 import type { Operation, Operations, Resettable } from './operations.ts'
-import type { CheckEntry, FindRecorded, RefusalEntry } from './recorded.ts'
 import { type LookUpRequest, type Subject, subjectsOf } from './subjects.ts'
 
 export interface LimitState {
@@ -66,14 +65,14 @@ const maxShown = 20
 export function createSupport(deps: {
   store: Pick<NoticeStore, 'search' | 'scenesOf'>
   operations: Operations
-  findRecorded: FindRecorded
+  decisions: Pick<DecisionLog, 'find'>
   codes: Pick<CodeStore, 'look' | 'scenesOf' | 'drop'>
   limiter: Pick<Limiter, 'peek' | 'reset'>
   quota: Quota
   secrets: Pick<Secrets, 'recipientHash' | 'recipientHashes'>
   policies: () => Policies
 }) {
-  const { store, operations, findRecorded, codes, limiter, quota, secrets, policies } = deps
+  const { store, operations, decisions, codes, limiter, quota, secrets, policies } = deps
 
   /** The data that is needed before the limits are read. */
   async function findKnown(asked: LookUpRequest) {
@@ -84,7 +83,7 @@ export function createSupport(deps: {
       store.scenesOf(app, recipientHashes),
       codes.scenesOf({ app, channel, to }),
       operations.find(app, recipientHashes),
-      findRecorded({ app, channel, to }),
+      decisions.find({ app, channel, to }),
     ])
     const scenes = [...new Set([defaultScene, ...liveFor, ...sentFor])]
     const subjects = subjectsOf(asked, { scenes, refusals }, policies(), quota)

@@ -1,5 +1,5 @@
 /**
- * Deletes data row by row: notices of the default partition, recipients, and operations of support.
+ * Deletes data row by row: notices and decisions of the default partitions, recipients, and operations of support.
  *
  * It works in small steps along the ids. So no statement locks many rows for long, and the steps of an interrupted pass
  * are kept. An open row is never deleted or emptied, however old its id is: the clock of a machine may be a year off.
@@ -36,8 +36,16 @@ export async function deleteOldRows({ query, nowMs }: Pass, rowsMs: number): Pro
 }
 
 /** Deletes operations of support after their notices are gone. They contain only the hash of a recipient. */
-export async function deleteOldOperations({ query }: Pass, rowsMs: number): Promise<void> {
-  const step = { name: 'retention-operations', text: operationsSql, values: [rowsMs, perStep] }
+export const deleteOldOperations = (pass: Pass, rowsMs: number) =>
+  deleteByAge(pass, 'operation', rowsMs)
+
+/** Deletes decisions of the default partition. Other partitions are dropped as a whole. */
+export const deleteOldDecisions = (pass: Pass, decisionsMs: number) =>
+  deleteByAge(pass, 'decision_default', decisionsMs)
+
+async function deleteByAge({ query }: Pass, table: string, ageMs: number): Promise<void> {
+  const text = oldSql(table)
+  const step = { name: `retention-${table}`, text, values: [ageMs, perStep] }
   while ((await query(step)).rowCount === perStep);
 }
 
@@ -85,10 +93,10 @@ const deleteSql = `
   )
   SELECT id AS reached FROM step ORDER BY id DESC LIMIT 1`
 
-const operationsSql = `
-  DELETE FROM operation WHERE id IN (
-    SELECT id FROM operation WHERE at < now() - $1 * interval '1 millisecond' ORDER BY at LIMIT $2
-  )`
+const oldSql = (table: string) => `
+  DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM ${table} WHERE at < now() - $1 * interval '1 millisecond' ORDER BY at LIMIT $2
+  ))`
 
 const reachedSql = `SELECT reached FROM retention WHERE task = 'recipient'`
 

@@ -10,12 +10,25 @@ import type { ClientBase, QueryConfig, QueryResultRow } from 'pg'
 import type { Log } from '../base/log.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
 import type { Database } from '../storage/database.ts'
-import { deleteOldOperations, deleteOldRows, eraseRecipients, type Pass } from './erase.ts'
-import { createPartitions, spansToMake } from './partitions.ts'
+import {
+  deleteOldDecisions,
+  deleteOldOperations,
+  deleteOldRows,
+  eraseRecipients,
+  type Pass,
+} from './erase.ts'
+import {
+  createPartitions,
+  decisions,
+  notices,
+  type Partitioned,
+  spansToMake,
+} from './partitions.ts'
 
 export interface RetentionPolicy {
   recipientMs: number
   rowsMs: number
+  decisionsMs: number
 }
 
 const everyMs = 3_600_000
@@ -63,27 +76,33 @@ async function retainOn(
   { policy, removeOldKeys, log, signal }: RetentionDeps & { signal?: AbortSignal },
 ): Promise<void> {
   const isStopped = () => signal?.aborted ?? false
-  const partitions = createPartitions(client, signal)
-  const spans = spansToMake(nowMs)
   const pass: Pass = {
     query: <Row extends QueryResultRow>(text: string | QueryConfig, values?: unknown[]) =>
       gently(() => client.query<Row>(text, values)),
     nowMs,
   }
 
-  await alone('partitions', 'checks left over', () => partitions.dropLeftOverChecks(spans))
-  for (const span of spans) await alone('partitions', span.name, () => partitions.make(span))
-  await alone('old_rows', 'partitions', async () => {
-    for (const name of await partitions.endedBefore(nowMs - policy.rowsMs)) {
-      await alone('old_rows', name, () => partitions.drop(name))
-    }
-  })
+  await keepPartitions(notices, policy.rowsMs)
+  await keepPartitions(decisions, policy.decisionsMs)
   await alone('old_rows', 'notices', () => deleteOldRows(pass, policy.rowsMs))
+  await alone('old_rows', 'decisions', () => deleteOldDecisions(pass, policy.decisionsMs))
   await alone('old_rows', 'operations', () => deleteOldOperations(pass, policy.rowsMs))
   await alone('erasure', 'recipients', () => eraseRecipients(pass, policy.recipientMs))
   await alone('old_rows', 'idempotency keys', async () => {
     while (!isStopped() && (await gently(removeOldKeys)) > 0);
   })
+
+  async function keepPartitions(of: Partitioned, keptMs: number): Promise<void> {
+    const partitions = createPartitions(of, client, signal)
+    const spans = spansToMake(of, nowMs)
+    await alone('partitions', 'checks left over', () => partitions.dropLeftOverChecks(spans))
+    for (const span of spans) await alone('partitions', span.name, () => partitions.make(span))
+    await alone('old_rows', 'partitions', async () => {
+      for (const name of await partitions.endedBefore(nowMs - keptMs)) {
+        await alone('old_rows', name, () => partitions.drop(name))
+      }
+    })
+  }
 
   async function gently<Result>(run: () => Promise<Result>): Promise<Result> {
     const startMs = performance.now()

@@ -3,18 +3,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, inject, test } from 'vitest'
 import { stringify } from 'yaml'
-import { createSecrets } from '../../src/crypto/secrets.ts'
-import { sampleKey } from '../../src/support/record.ts'
-import { createRecorder } from '../../src/support/recorder.ts'
 import { testDatabase } from '../tools/database.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { runCommand } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
 
-/** The secret of the processes: the command has no other one. */
-const keyPrefix = 'postern:'
-const redis = { ...(await testRedis()), prefix: keyPrefix }
-const env = { REDIS_URL: redis.url }
+const database = await testDatabase()
+const env = { DATABASE_URL: database.url }
 const policy = (...args: string[]) => runCommand('policy', args, env)
 const templates = fileURLToPath(new URL('../../templates', import.meta.url))
 
@@ -36,9 +31,9 @@ const perMinute = (limit: number) => [
 ]
 
 test('replay: what a running API recorded, by another file; the same file changes nothing', async () => {
-  const database = await testDatabase()
+  const on = { redis: await testRedis(), database }
   const postern = await startPostern({
-    on: { redis, database },
+    on,
     policyFile: { policies: { ...noLimits, captcha: perMinute(2) } },
   })
   const to = '+8613800138000'
@@ -58,33 +53,26 @@ test('replay: what a running API recorded, by another file; the same file change
   })
 
   const tight = await policy('replay', '--policy', await writePolicy(perMinute(1)), '--since', '1h')
-  expect(tight.stdout).toMatch(/^5 requests of 1 recipients, /)
+  expect(tight.stdout).toMatch(/^5 requests of 1 recipients\.$/m)
   expect(tight.stdout).toMatch(/^captcha {2}recipient +2 → 3$/m)
-  expect(tight.stdout).toMatch(/captcha: 1 admitted → refused, of 1 recipients: [\w-]{8} \(1\)/)
-  expect(tight.stdout).not.toContain('This is a sample')
-  await redis.client.del(sampleKey(keyPrefix))
+  expect(tight.stdout).toMatch(/captcha: 1 admitted → refused, of 1 recipients: [0-9a-f]{8} \(1\)/)
+  expect(tight.stdout).not.toMatch(/This is a sample|left out/)
+  await database.pool.query('TRUNCATE decision')
 })
 
-test('replay: a record that was sampled says so', async () => {
-  const recorder = createRecorder({
-    redis: await redis.connect(),
-    secrets: createSecrets('a secret of at least thirty-two bytes'),
-    keyPrefix,
-    policies: () => ({}),
-    codeTtlMs: 300_000,
-    onDropped: () => {},
-    sampleLimits: { maxPerTurn: 10 },
-  })
-  for (let index = 0; index < 200; index++) {
-    const fields = { to: `+86138001${10_000 + index}`, app: 'web', channel: 'sms', country: 'CN' }
-    const decision = { admitted: true, remaining: [], nextInMs: 0 } as const
-    const requestId = `00000000-0000-7000-8000-${String(index).padStart(12, '0')}`
-    recorder.decided({ policy: 'captcha', fields, requestId, decision, isSolved: true })
-  }
-  await recorder.close()
+test('replay: a record that is a sample, or that lacks recipients or policies, says so', async () => {
+  await database.pool.query(`
+    INSERT INTO decision (at, app, channel, outcome, times, recipient_hash, policy, fields, share)
+    VALUES (now(), 'web', 'sms', 'admitted', 1, '\\x00000000aa', 'captcha', '{}', 3),
+           (now(), 'web', 'sms', 'admitted', 1, '\\xff000000aa', 'captcha', '{}', 2),
+           (now(), 'web', 'sms', 'admitted', 1, '\\x00000000bb', 'other', '{}', 3),
+           (now(), 'web', 'sms', 'refused', 9, NULL, 'captcha', NULL, 0)`)
   const { stdout } = await policy('replay', '--policy', await writePolicy(perMinute(1)))
-  expect(stdout).toMatch(/^This is a sample: 1 of \d+ recipients/m)
-  await redis.client.del(sampleKey(keyPrefix))
+  expect(stdout).toMatch(/^1 requests of 1 recipients\.$/m)
+  expect(stdout).toMatch(/^This is a sample: 1 of 8 recipients.*underestimated/m)
+  expect(stdout).toMatch(/^9 refusals and checks were only counted/m)
+  expect(stdout).toMatch(/^Requests by other are left out: the file has no such policy\.$/m)
+  await database.pool.query('TRUNCATE decision')
 })
 
 test('replay: nothing recorded is said', async () => {
@@ -123,17 +111,17 @@ test.each([
   expect(stderr).toMatch(message)
 })
 
-test('policy with a file that has mistakes, or without Redis: code 1 and why', async () => {
+test('policy with a file that has mistakes, or without PostgreSQL: code 1 and why', async () => {
   const wrong = await policy('explain', '--policy', await writePolicy([{ name: 'x', key: '{to}' }]))
   expect(wrong).toMatchObject({ code: 1, stderr: expect.stringContaining('exactly one of') })
   const file = await writePolicy([])
   const without = await runCommand('policy', ['replay', '--policy', file])
   expect(without).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('REDIS_URL is not set'),
+    stderr: expect.stringContaining('DATABASE_URL is not set'),
   })
   const away = await runCommand('policy', ['replay', '--policy', file], {
-    REDIS_URL: 'redis://127.0.0.1:1',
+    DATABASE_URL: 'postgresql://127.0.0.1:1/none',
   })
   expect(away).toMatchObject({ code: 1, stderr: expect.stringMatching(/^Failed: /) })
 })

@@ -6,8 +6,7 @@ import { describe, expect, test } from 'vitest'
 import type { Delivery } from '../../src/console/delivery-page.ts'
 import { type CountedHour, createLastDay } from '../../src/console/last-day.ts'
 import { wrongNow } from '../../src/console/wrong-now.ts'
-import { type HourCounts, hourMs, type ProviderCounts } from '../../src/notice/hour-counts.ts'
-import type { HourTally } from '../../src/support/tally.ts'
+import { hourMs, type ProviderCounts } from '../../src/notice/hour-counts.ts'
 import { eventually } from '../tools/wait.ts'
 import { openConsole } from './open-console.ts'
 
@@ -136,8 +135,9 @@ const quiet: Delivery = {
   workers: [{ providers: { box: 'ready' } }],
 }
 const noDurations = { toProvider: new Map(), toReceipt: new Map() }
-const hour = (providers: readonly ProviderCounts[]): HourCounts => ({
+const hour = (providers: readonly ProviderCounts[], unnamed = 0) => ({
   ...{ providers, ...noDurations, isCut: false },
+  decisions: [{ outcome: 'refused' as const, policy: 'captcha', rule: 'ip', count: 9, unnamed }],
 })
 
 /** The last of these hours is the current one. */
@@ -148,15 +148,15 @@ function dayOf(sentAndFailed: readonly (readonly [number, number])[]): CountedHo
   }))
 }
 
-const tallyOf = (dropped: readonly number[]): HourTally[] =>
-  dropped.map((count, at) => ({
-    atMs: nowMs - (dropped.length - 1 - at) * hourMs,
-    counts: count > 0 ? [{ what: 'dropped', app: '', count }] : [],
+const droppingDay = (unnamed: readonly number[]): CountedHour[] =>
+  unnamed.map((count, at) => ({
+    atMs: nowMs - (unnamed.length - 1 - at) * hourMs,
+    counts: hour([], count),
   }))
 
 describe('what is wrong now', () => {
   test('nothing', () => {
-    expect(wrongNow(quiet, dayOf([[100, 3]]), tallyOf([0, 0]), nowMs)).toEqual([])
+    expect(wrongNow(quiet, dayOf([[100, 3]]), nowMs)).toEqual([])
   })
 
   test('no worker; what is late, by kind and since; events that nobody accepts', () => {
@@ -169,7 +169,7 @@ describe('what is wrong now', () => {
         { kind: 'notice', value: 59 },
       ],
     }
-    expect(wrongNow(state, [], [], nowMs)).toEqual([
+    expect(wrongNow(state, [], nowMs)).toEqual([
       { name: 'noWorker', href: '/delivery' },
       {
         ...{ name: 'late', kind: 'captcha', sinceMs: nowMs - 90_000 },
@@ -185,7 +185,7 @@ describe('what is wrong now', () => {
       { providers: { box: 'circuit', far: 'ready' }, openForMs: { box: 9_000 } },
       { providers: { box: 'paused' } },
     ] as const
-    expect(wrongNow({ ...quiet, workers }, [], [], nowMs)).toEqual([
+    expect(wrongNow({ ...quiet, workers }, [], nowMs)).toEqual([
       { name: 'breaker', provider: 'box', sinceMs: nowMs - 9_000, href: '/delivery' },
       { name: 'breaker', provider: 'far', sinceMs: undefined, href: '/delivery' },
     ])
@@ -223,7 +223,7 @@ describe('what is wrong now', () => {
       44,
     ],
   ] as const)('a provider whose success fell: %s', (_, hours, since, percent) => {
-    const [wrong] = wrongNow(quiet, dayOf(hours), [], nowMs)
+    const [wrong] = wrongNow(quiet, dayOf(hours), nowMs)
     const sinceMs = since === undefined ? undefined : nowMs - since * hourMs
     const href = '/notices?state=failed'
     expect(wrong).toEqual({ name: 'failing', provider: 'box', percent, sinceMs, href })
@@ -253,11 +253,11 @@ describe('what is wrong now', () => {
       ],
     ],
   ] as const)('a provider that is well: %s', (_, hours) => {
-    expect(wrongNow(quiet, dayOf(hours), [], nowMs)).toEqual([])
+    expect(wrongNow(quiet, dayOf(hours), nowMs)).toEqual([])
   })
 
   test('records dropped: since the first of the hours in a row; not those of earlier today', () => {
-    const wrong = (dropped: number[]) => wrongNow(quiet, [], tallyOf(dropped), nowMs)
+    const wrong = (dropped: number[]) => wrongNow(quiet, droppingDay(dropped), nowMs)
     const href = '#refused'
     expect(wrong([0, 4, 9])).toEqual([{ name: 'dropped', sinceMs: nowMs - hourMs, href }])
     expect(wrong([1, 0, 4, 0])).toEqual([{ name: 'dropped', sinceMs: nowMs - hourMs, href }])

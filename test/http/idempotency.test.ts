@@ -5,7 +5,7 @@ import { createMetrics } from '../../src/base/metrics.ts'
 import { Overloaded, Unavailable } from '../../src/base/unavailable.ts'
 import { createRespond } from '../../src/http/respond.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
-import { spansToMake } from '../../src/upkeep/partitions.ts'
+import { notices, spansToMake } from '../../src/upkeep/partitions.ts'
 import { noLimits, type Reply, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
@@ -26,7 +26,7 @@ await eventually(async () => {
   const { rows } = await postern.database.pool.query(
     `SELECT inhrelid FROM pg_inherits WHERE inhparent = 'notice'::regclass`,
   )
-  expect(rows.length).toBeGreaterThan(spansToMake(Date.now()).length)
+  expect(rows.length).toBeGreaterThan(spansToMake(notices, Date.now()).length)
 })
 const welcome = {
   channel: 'sms',

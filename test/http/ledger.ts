@@ -8,7 +8,7 @@ import type { Postern, Reply } from '../tools/postern.ts'
 async function ledgerOf({ redis, database }: Postern): Promise<string> {
   const names = await redis.client.keys('*')
   const kept = names
-    .filter((name) => !name.startsWith('{') && !/sandbox|:history:|:gone:|:workers$/.test(name))
+    .filter((name) => !name.startsWith('{') && !/sandbox|:workers$/.test(name))
     .sort()
   const values = await Promise.all(kept.map((name) => redis.client.dumpBuffer(name)))
   const { rows } = await database.pool.query(

@@ -165,8 +165,9 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
   // Waits until every captcha is sent, the mail that is cut off has been tried, and the records for support are
   // written: refusals, one of them a lock with its address, and checks.
   await eventually(async () => {
-    const history = [...(await everythingIn(redis))].filter(([key]) => key.includes(':history:'))
-    expect(history.join()).toMatch(/guesses.*mismatch|mismatch.*guesses/s)
+    const { rows } = await database.pool.query('SELECT rule, outcome, sealed_values FROM decision')
+    expect(JSON.stringify(rows)).toMatch(/guesses.*mismatch|mismatch.*guesses/s)
+    expect(rows.some(({ sealed_values: sealed }) => sealed !== null)).toBe(true)
   })
   const metrics = await eventually(async () => {
     const { rows } = await database.pool.query('SELECT state, kind, attempts, channel FROM notice')
@@ -181,6 +182,7 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
   const { rows: notices } = await database.pool.query('SELECT * FROM notice')
   const { rows: others } = await database.pool.query('SELECT * FROM idempotency_key')
   const { rows: keys } = await database.pool.query('SELECT * FROM api_key')
+  const { rows: decisions } = await database.pool.query('SELECT * FROM decision')
   expect(await worker.terminate()).toBe(0)
   expect(await api.terminate()).toBe(0)
 
@@ -241,6 +243,10 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
   expect(operations).toHaveLength(2)
   for (const { recipient_hash, ...row } of operations) {
     expectNoCanary('operation', JSON.stringify(row) + recipient_hash.toString('latin1'), canaries)
+  }
+  expect(decisions.length).toBeGreaterThan(0)
+  for (const { recipient_hash: hash, ...row } of decisions) {
+    expectNoCanary('decision', JSON.stringify(row) + hash?.toString('latin1'), canaries)
   }
   expectNoCanary('idempotency_key', JSON.stringify(others), canaries)
   for (const { key_hash, request_hash } of others) {

@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
 import { openDatabase } from '../../src/storage/database.ts'
-import { createPartitions, spansToMake } from '../../src/upkeep/partitions.ts'
+import { createPartitions, notices, spansToMake } from '../../src/upkeep/partitions.ts'
 import { testDatabase } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'
 
@@ -25,9 +25,9 @@ const range = [`'${id}'`, `'${id}'`]
 
 beforeAll(async () => {
   const client = await pool.connect()
-  const partitions = createPartitions(client)
+  const partitions = createPartitions(notices, client)
   for (let week = 0; week < 12; week++) {
-    for (const span of spansToMake(Date.now() + week * weekMs)) await partitions.make(span)
+    for (const span of spansToMake(notices, Date.now() + week * weekMs)) await partitions.make(span)
   }
   client.release()
   const store = createNoticeStore(database, { claimMs: 10_000 })

@@ -1,301 +1,246 @@
-import { describe, expect, test } from 'vitest'
-import type { RedisClient } from '../../src/base/redis-script.ts'
-import { Unavailable } from '../../src/base/unavailable.ts'
+/** The bounds of the recorder, with a table that only remembers its rows, and a clock of the test. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { type Decision, parsePolicies, type Refusal } from '../../src/limiter/index.ts'
-import { connectRedis } from '../../src/storage/redis.ts'
-import type { CheckResult, Recipient } from '../../src/support/record.ts'
-import { createFindRecorded } from '../../src/support/recorded.ts'
+import type { CheckResult, Noted } from '../../src/support/decision.ts'
 import { createRecorder } from '../../src/support/recorder.ts'
-import { ownRedis } from '../tools/own-servers.ts'
-import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
-import { eventually } from '../tools/wait.ts'
 
-const server = await testRedis()
-const redis = await server.connect()
-const secret = 'the first secret, of thirty-two bytes or more'
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
 
 const parsed = parsePolicies({
   captcha: [
     { name: 'recipient', key: '{app}:{channel}:{to}', sliding: '1 per 60s' },
     { name: 'ip', key: '{app}:{ip}', sliding: '60 per 10m' },
   ],
-  check: [
-    {
-      name: 'guesses',
-      key: '{app}:{channel}:{to}:{ip}',
-      lockout: { limit: 3, window: '5m', lock: '15m' },
-    },
-  ],
 })
 if (!parsed.ok) throw new Error('policies')
 const { policies } = parsed
-
-const person: Recipient = { app: 'shop', channel: 'sms', to: '+8613800138000' }
-const refusal = (rule: string, more: Partial<Refusal> = {}): Refusal => ({
-  admitted: false,
-  rule,
-  window: '60s',
-  limit: 1,
-  windowMs: 60_000,
-  kind: 'sliding',
+const secrets = createSecrets('the first secret, of thirty-two bytes or more')
+const admission: Decision = { admitted: true, remaining: [], nextInMs: 0 }
+const refusal = (rule: string): Refusal => ({
+  ...{ admitted: false, rule, window: '60s', limit: 1, windowMs: 60_000, kind: 'sliding' },
   retryAfterMs: 59_000,
-  ...more,
 })
+const person = { app: 'shop', channel: 'sms', to: '+8613800138000' } as const
+const numberOf = (at: number) => `+86138${10_000_000 + at}`
 
-let opened = 0
-function open(options: { client?: RedisClient; secrets?: Parameters<typeof createSecrets> } = {}) {
-  opened += 1
-  const keyPrefix = `${server.prefix}${opened}:`
-  let dropped = 0
-  const openOn = (secrets: Parameters<typeof createSecrets>) => {
-    const deps = {
-      redis: options.client ?? redis,
-      secrets: createSecrets(...secrets),
-      keyPrefix,
-      codeTtlMs: 300_000,
-    }
-    const recorder = createRecorder({
-      ...deps,
-      policies: () => policies,
-      onDropped: (record, lines) => {
-        if (record === 'history') dropped += lines
+function open() {
+  const rows: Noted[] = []
+  const dropped = { history: 0, sums: 0 }
+  let answer: () => Promise<void> = async () => {}
+  const recorder = createRecorder({
+    log: {
+      async write(noted) {
+        await answer()
+        rows.push(...noted)
       },
-    })
-    releaseLater(() => recorder.close())
-    return {
-      decided: recorder.decided,
-      checked: (recipient: Recipient, result: CheckResult) =>
-        recorder.checked(recipient, 'r', { result }),
-      close: recorder.close,
-      find: createFindRecorded(deps),
+    },
+    secrets,
+    policies: () => policies,
+    onDropped: (record, decisions) => {
+      dropped[record] += decisions
+    },
+  })
+  releaseLater(() => recorder.close())
+  let ids = 0
+  function decide(to: string, decision: Decision = admission, app = 'shop', policy = 'captcha') {
+    ids += 1
+    const fields = { app, channel: 'sms', to, ip: `192.0.2.${ids % 250}`, mailbox: to }
+    const requestId = `r${ids}`
+    recorder.decided({ policy, fields, requestId, decision, isSolved: true })
+    return { fields, requestId }
+  }
+  const check = (to: string, result: CheckResult, id = `c${++ids}`) =>
+    recorder.checked({ ...person, to }, id, { result })
+  const timesOf = (of: readonly Noted[]) => of.reduce((all, { times }) => all + times, 0)
+  return {
+    ...{ recorder, rows, dropped, decide, check, timesOf },
+    /** Every row with its recipient. */
+    named: () => rows.filter(({ to }) => to !== undefined),
+    unnamed: () => rows.filter(({ to }) => to === undefined),
+    answerBy: (by: typeof answer) => {
+      answer = by
+    },
+  }
+}
+/** Longer than the pause between two turns. */
+const turn = () => vi.advanceTimersByTimeAsync(1_300)
+
+describe('a flood of refusals', () => {
+  test('of one recipient: one row at once, and one for its repeats every five seconds', async () => {
+    const { decide, rows, dropped } = open()
+    for (let at = 0; at < 10_000; at++) decide(person.to, refusal('recipient'))
+    await turn()
+    expect(rows.map(({ times, to }) => [times, to])).toEqual([[10_000, person.to]])
+    for (let second = 0; second < 10; second++) {
+      decide(person.to, refusal('recipient'))
+      await vi.advanceTimersByTimeAsync(1_000)
     }
-  }
-  const history = openOn(options.secrets ?? [secret])
-  const refuse = (decision: Decision, to = person.to, policy = 'captcha', ip = '192.0.2.1') =>
-    history.decided({
-      policy,
-      fields: { ...person, to, ip },
-      requestId: 'r',
-      decision,
-      isSolved: true,
-    })
-  return { history, refuse, openOn, keyPrefix, dropped: () => dropped }
-}
-
-async function scriptCalls(client: RedisClient): Promise<number> {
-  const stats = await client.info('commandstats')
-  const calls = (name: string) =>
-    Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
-  return calls('evalsha') + calls('eval')
-}
-
-async function connectOwn(url: string): Promise<RedisClient> {
-  const client = connectRedis(url, 'command', () => {})
-  releaseLater(() => client.disconnect())
-  await eventually(() => client.status === 'ready')
-  return client
-}
-
-test('refusals and checks: the latest first, of this recipient and app only', async () => {
-  const { history, refuse } = open()
-  const latestWait = async () => (await history.find(person)).refusals[0]?.retryAfterMs
-  for (let index = 0; index < 25; index++) {
-    const newLock = refusal('guesses', { retryAfterMs: 1_000 + index })
-    refuse({ ...newLock, newLock }, person.to, 'check')
-    history.checked(person, 'mismatch')
-    // A turn writes forty at most.
-    if (index % 8 === 7) await eventually(async () => (await latestWait()) === 1_000 + index)
-  }
-  history.checked({ ...person, app: 'other' }, 'passed')
-  history.checked({ ...person, channel: 'email' }, 'passed')
-  const found = await eventually(async () => {
-    const all = await history.find(person)
-    return all.refusals[0]?.retryAfterMs === 1_024 && all
-  })
-  const waits = found.refusals.map(({ retryAfterMs }) => retryAfterMs)
-  expect(waits).toEqual(Array.from({ length: 25 }, (_, index) => 1_024 - index))
-  // The guess that began a lock was not refused.
-  expect(found.checks).toHaveLength(25)
-  expect(found.checks.some(({ result }) => result === 'passed')).toBe(false)
-})
-
-test('a request that was only asked for a challenge is told apart', async () => {
-  const { history, refuse } = open()
-  refuse(refusal('ip', { challenge: true }))
-  refuse(refusal('recipient'))
-  await history.close()
-  const { refusals } = await history.find(person)
-  expect(refusals.map(({ rule, challenge }) => [rule, challenge]).sort()).toEqual([
-    ['ip', true],
-    ['recipient', undefined],
-  ])
-})
-
-test('the time is that of the refusal, not of the writing', async () => {
-  // Again where a busy machine was late.
-  await eventually(async () => {
-    const { history, refuse } = open()
-    const [seconds, micros] = await server.client.time()
-    const before = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000)
-    refuse(refusal('recipient'))
-    const { refusals } = await eventually(async () => {
-      const all = await history.find(person)
-      return all.refusals.length > 0 && all
-    })
-    const late = (refusals[0]?.at.getTime() ?? 0) - before
-    expect(late).toBeGreaterThanOrEqual(-2)
-    expect(late).toBeLessThan(150)
-  })
-})
-
-test('a refusal of a lock tells again what its rule counts by, and nobody else can read it', async () => {
-  const { history, refuse, keyPrefix } = open()
-  const newLock = refusal('guesses')
-  refuse({ ...newLock, newLock }, person.to, 'check', '198.51.100.77')
-  const { refusals } = await eventually(async () => {
-    const all = await history.find(person)
-    return all.refusals.length > 0 && all
-  })
-  expect(refusals).toMatchObject([{ policy: 'check', values: ['198.51.100.77'] }])
-  const keys = await server.client.keys(`${keyPrefix}history:{*`)
-  const values = await Promise.all(keys.map((key) => server.client.lrange(key, 0, -1)))
-  expect(values.flat()).toHaveLength(1)
-  expect(`${keys}${values}`).not.toMatch(/198\.51|13800138000/)
-})
-
-test('after a rotation of the secret what was written before is still found; without it not', async () => {
-  const { history, openOn } = open()
-  history.checked(person, 'mismatch')
-  await eventually(async () => (await history.find(person)).checks.length === 1)
-  const next = 'the second secret, of thirty-two bytes or more'
-  expect((await openOn([next, secret]).find(person)).checks).toHaveLength(1)
-  expect((await openOn([next]).find(person)).checks).toEqual([])
-})
-
-test('entries past seven days are not told, and leave their ring with the next one', async () => {
-  const { history, keyPrefix } = open()
-  history.checked(person, 'mismatch')
-  const [ring = ''] = await eventually(async () => {
-    const keys = await server.client.keys(`${keyPrefix}*`)
-    return keys.length > 0 && keys
-  })
-  const [entry = ''] = await server.client.lrange(ring, 0, -1)
-  const old = entry.replace(/^\d+/, (at) => String(Number(at) - 7 * 86_400_000 - 1))
-  await server.client.lset(ring, 0, old)
-  expect((await history.find(person)).checks).toEqual([])
-  history.checked(person, 'passed')
-  const { checks } = await eventually(async () => {
-    const found = await history.find(person)
-    return found.checks.length > 0 && found
-  })
-  expect(checks.map(({ result }) => result)).toEqual(['passed'])
-  expect(await server.client.llen(ring)).toBe(1)
-  const livesMs = await server.client.pttl(ring)
-  expect(livesMs).toBeGreaterThan(6.9 * 86_400_000)
-})
-
-test('a check where no code lives: told as long as a code lives, in a key that ends by itself, and in no ring', async () => {
-  const { history, keyPrefix } = open()
-  history.checked(person, 'gone')
-  const { checks } = await eventually(async () => {
-    const all = await history.find(person)
-    return all.checks.length > 0 && all
-  })
-  expect(checks.map(({ result }) => result)).toEqual(['gone'])
-  const [seconds] = await server.client.time()
-  expect(Math.abs(Number(checks[0]?.at) - Number(seconds) * 1_000)).toBeLessThan(5_000)
-  const [key = '', ...more] = await server.client.keys(`${keyPrefix}*`)
-  expect(more).toEqual([])
-  const livesMs = await server.client.pttl(key)
-  expect(livesMs).toBeGreaterThan(290_000)
-  expect(livesMs).toBeLessThanOrEqual(300_000)
-  await server.client.pexpire(key, 1)
-  await eventually(async () => (await history.find(person)).checks.length === 0)
-})
-
-test('a lock that a wrong guess began is no refused check; what it refuses afterwards is', async () => {
-  const { history, refuse } = open()
-  const lock = refusal('guesses', { window: '5m', kind: 'lockout' })
-  refuse(refusal('recipient', { retryAfterMs: 86_400_000, newLock: lock }), person.to, 'check')
-  refuse(lock, person.to, 'check')
-  await history.close()
-  const { refusals, checks } = await history.find(person)
-  const { rule, window, retryAfterMs } = lock
-  expect(refusals).toMatchObject([
-    { rule, window, retryAfterMs },
-    { rule, window, retryAfterMs, lockBegan: true },
-  ])
-  expect(checks.map(({ result }) => result)).toEqual(['refused'])
-})
-
-describe('a flood', () => {
-  test('of one recipient is written once in five seconds', async () => {
-    const { history, refuse, dropped } = open()
-    for (let index = 0; index < 10_000; index++) refuse(refusal('recipient'))
-    for (let index = 0; index < 10_000; index++) history.checked(person, 'gone')
-    await eventually(async () => (await history.find(person)).checks.length > 0)
-    const { refusals, checks } = await history.find(person)
-    expect([refusals.length, checks.length]).toEqual([1, 1])
-    expect(dropped()).toBe(0)
+    expect(rows.length).toBeLessThanOrEqual(3)
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(rows.reduce((all, { times }) => all + times, 0)).toBe(10_010)
+    expect(dropped).toEqual({ history: 0, sums: 0 })
   })
 
-  test('of 20,000 recipients costs Redis a few calls; what is above the bound is counted', async () => {
-    const own = await ownRedis()
-    const client = await connectOwn(own.url)
-    const { history, refuse, keyPrefix, dropped } = open({ client })
-    for (let index = 0; index < 20_000; index++) refuse(refusal('ip'), `+8613900${10_000 + index}`)
-    // A recipient with a limit reached at the same moment keeps its line.
-    refuse(refusal('recipient'))
-    await eventually(async () => (await history.find(person)).refusals.length > 0)
-    expect(await scriptCalls(client)).toBeLessThanOrEqual(6)
-    const keys = await client.keys(`${keyPrefix}history:{*`)
-    const lengths = await Promise.all(keys.map((key) => client.llen(key)))
-    expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(41)
-    expect(dropped()).toBeGreaterThan(19_900)
+  test('of 20,000 recipients by a shared rule: some rows, every decision counted, and room for the own limits of another recipient', async () => {
+    const { decide, named, unnamed, recorder, rows, timesOf, dropped } = open()
+    for (let at = 0; at < 20_000; at++) decide(numberOf(at), refusal('ip'))
+    decide(person.to, refusal('recipient'))
+    await recorder.close()
+    expect(named()).toHaveLength(81)
+    expect(named().at(-1)).toMatchObject({ to: person.to, refusal: { rule: 'recipient' } })
+    expect(unnamed()).toMatchObject([{ outcome: 'refused', times: 19_920 }])
+    expect(unnamed()[0]).not.toHaveProperty('fields')
+    expect(timesOf(rows)).toBe(20_001)
+    expect(dropped).toEqual({ history: 19_920, sums: 0 })
   })
 
-  test('fills no ring above its end', async () => {
-    const { history, keyPrefix } = open()
-    const turns = 4
-    for (let turn = 0; turn < turns; turn++) {
-      for (let index = 0; index < 40; index++) history.checked(person, 'mismatch')
-      const wantedLength = Math.min(100, 40 * (turn + 1))
-      await eventually(async () => {
-        const [ring = ''] = await server.client.keys(`${keyPrefix}*`)
-        return (await server.client.llen(ring)) === wantedLength
-      })
+  test('that lasts: one row a second by shared rules and five by own rules', async () => {
+    const { decide, named } = open()
+    const seconds = 100
+    for (let at = 0; at < seconds * 20; at++) {
+      decide(numberOf(at), refusal('ip'))
+      decide(numberOf(at), refusal('recipient'))
+      await vi.advanceTimersByTimeAsync(50)
     }
-    await history.close()
-    const [ring = ''] = await server.client.keys(`${keyPrefix}*`)
-    expect(await server.client.llen(ring)).toBe(100)
+    const of = (rule: string) => named().filter((row) => row.refusal?.rule === rule).length
+    expect(of('ip')).toBeLessThanOrEqual(80 + seconds + 1)
+    expect(of('recipient')).toBeLessThanOrEqual(160 + 5 * seconds + 1)
+  })
+
+  test('of one app: another app, which comes last, has all its rows', async () => {
+    const { decide, named, recorder } = open()
+    for (let at = 0; at < 2_000; at++) decide(numberOf(at), refusal('recipient'), 'flooded')
+    for (let at = 0; at < 15; at++) decide(numberOf(at), refusal('recipient'), 'other')
+    await recorder.close()
+    expect(named().filter(({ app }) => app === 'other')).toHaveLength(15)
   })
 })
 
-test('Redis away: finding is Unavailable; what cannot be written is dropped and counted, and nobody hears of it', async () => {
-  const own = await ownRedis()
-  const client = await connectOwn(own.url)
-  const { history, dropped } = open({ client })
-  await own.stop()
-  history.checked(person, 'mismatch')
-  await eventually(() => dropped() === 1)
-  await expect(history.find(person)).rejects.toBeInstanceOf(Unavailable)
+test('accepted sends make room for the checks of their codes', async () => {
+  const { decide, check, named, recorder } = open()
+  for (let at = 0; at < 1_000; at++) {
+    decide(numberOf(at))
+    check(numberOf(at), 'passed')
+  }
+  await recorder.close()
+  expect(named().filter(({ outcome }) => outcome === 'passed')).toHaveLength(1_000)
 })
 
-test('a flood of one app leaves room for another, which comes last', async () => {
-  const { history, dropped } = open()
-  for (let index = 0; index < 200; index++) {
-    history.checked({ ...person, app: 'flooded', to: `+86138${10_000_000 + index}` }, 'gone')
-  }
-  const others = Array.from({ length: 15 }, (_, index) => ({
-    ...person,
-    app: 'other',
-    to: `+86139${10_000_000 + index}`,
-  }))
-  for (const other of others) history.checked(other, 'gone')
-  await history.close()
-  for (const other of others) expect((await history.find(other)).checks).toHaveLength(1)
-  // So many are written in a turn, for any recipients.
-  expect(dropped()).toBe(200 + 15 - 40)
+test('checks without a code, 10,000 of one recipient: one row', async () => {
+  const { check, rows } = open()
+  for (let at = 0; at < 10_000; at++) check(person.to, 'gone')
+  await turn()
+  expect(rows).toMatchObject([{ outcome: 'gone', times: 10_000 }])
+})
+
+test('a check has the fields of its limit check; one whose count was given back has none', async () => {
+  const { recorder, decide, check, rows } = open()
+  const compared = decide(person.to, admission, 'shop', 'check')
+  check(person.to, 'mismatch', compared.requestId)
+  const ended = decide(person.to, admission, 'shop', 'check')
+  recorder.released(ended.fields, ended.requestId)
+  check(person.to, 'gone', ended.requestId)
+  check(person.to, 'refused')
+  await recorder.close()
+  expect(rows).toMatchObject([
+    { outcome: 'mismatch', policy: 'check', fields: compared.fields, isSolved: true },
+    { outcome: 'gone', policy: undefined, fields: undefined },
+  ])
+  expect(rows).toHaveLength(2)
+})
+
+test('a wrong code that began a lock is a row each time', async () => {
+  const { decide, rows, recorder } = open()
+  const lock = { ...refusal('recipient'), newLock: refusal('recipient') }
+  decide(person.to, lock)
+  decide(person.to, lock)
+  await recorder.close()
+  expect(rows).toMatchObject([{ outcome: 'locked' }, { outcome: 'locked' }])
+})
+
+describe('admitted sends', () => {
+  test('within the bound: each is a row, and a failed send has one more', async () => {
+    const { decide, rows, recorder } = open()
+    const { fields, requestId } = decide(person.to)
+    recorder.released(fields, requestId)
+    await recorder.close()
+    expect(rows).toMatchObject([
+      { outcome: 'admitted', noticeId: requestId, fields, share: 0 },
+      { outcome: 'released', noticeId: requestId },
+    ])
+  })
+
+  test('above the bound: fewer recipients, each with all its sends; the others are counted', async () => {
+    const { decide, named, rows, recorder, timesOf, dropped } = open()
+    const people = Array.from({ length: 2_000 }, (_, at) => numberOf(at))
+    for (const to of people) decide(to)
+    for (const to of people) decide(to)
+    await recorder.close()
+    expect(timesOf(rows)).toBe(4_000)
+    const byRecipient = Map.groupBy(named(), ({ to }) => to)
+    const last = Math.max(...named().map((row) => row.share ?? 0))
+    expect(last).toBeGreaterThan(1)
+    const levelOf = (to: string) => Math.clz32(secrets.recipientHash('sms', to).readInt32BE(0))
+    for (const to of people.filter((one) => levelOf(one) >= last)) {
+      expect(byRecipient.get(to)).toHaveLength(2)
+    }
+    expect(named().length).toBeLessThanOrEqual(300 + 20 * 50 + 10)
+    // Nothing that support needs is missing.
+    expect(dropped).toEqual({ history: 0, sums: 0 })
+  })
+
+  test('calm again: the share grows until every recipient is in it', async () => {
+    const { decide, rows } = open()
+    for (let at = 0; at < 2_000; at++) decide(numberOf(at))
+    for (let minute = 0; minute < 40; minute++) {
+      await vi.advanceTimersByTimeAsync(60_000)
+      decide(numberOf(minute))
+    }
+    await turn()
+    expect(rows.at(-1)).toMatchObject({ to: numberOf(39), share: 0 })
+  })
+})
+
+describe('a table that is away', () => {
+  test('what could not be written is counted, and later decisions are written', async () => {
+    const { decide, answerBy, rows, dropped } = open()
+    answerBy(() => Promise.reject(new Error('away')))
+    for (let at = 0; at < 3; at++) decide(person.to, refusal('recipient'))
+    await turn()
+    expect(dropped).toEqual({ history: 0, sums: 3 })
+    answerBy(async () => {})
+    decide(numberOf(1), refusal('recipient'))
+    await turn()
+    expect(rows).toMatchObject([{ to: numberOf(1) }])
+  })
+
+  test('a write hangs: no second one begins, and memory has a bound', async () => {
+    const { decide, answerBy, rows, dropped, recorder, timesOf } = open()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let writes = 0
+    answerBy(() => {
+      writes += 1
+      return promise
+    })
+    decide(person.to, refusal('recipient'))
+    await turn()
+    for (let at = 0; at < 12_000; at++) decide(numberOf(at), refusal('recipient'), `app-${at}`)
+    await turn()
+    expect([writes, rows]).toEqual([1, []])
+    resolve()
+    await recorder.close()
+    expect(rows.length).toBeLessThanOrEqual(10_000)
+    expect(timesOf(rows) + dropped.sums).toBe(12_001)
+  })
+})
+
+test('nothing was decided: nothing is written', async () => {
+  const { rows, answerBy } = open()
+  const write = vi.fn(async () => {})
+  answerBy(write)
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect([rows, write.mock.calls]).toEqual([[], []])
 })

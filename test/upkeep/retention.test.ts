@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { idFloor, newId } from '../../src/base/ids.ts'
 import { removeOldKeys } from '../../src/notice/idempotency.ts'
 import { openDatabase } from '../../src/storage/database.ts'
-import { spansToMake } from '../../src/upkeep/partitions.ts'
+import { notices, spansToMake } from '../../src/upkeep/partitions.ts'
 import { type RetentionPolicy, retain, startRetention } from '../../src/upkeep/retention.ts'
 import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -12,7 +12,7 @@ import { eventually } from '../tools/wait.ts'
 
 const dayMs = 86_400_000
 const nowMs = Date.UTC(2026, 10, 21)
-const policy = { recipientMs: 30 * dayMs, rowsMs: 180 * dayMs }
+const policy = { recipientMs: 30 * dayMs, rowsMs: 180 * dayMs, decisionsMs: 7 * dayMs }
 const recipient = '+8613800138000'
 /** The partitions of the first pass, on a Saturday: one Sunday, and two weeks. */
 const ahead = ['notice_2026_11_22', 'notice_2026_11_23', 'notice_2026_11_30']
@@ -125,7 +125,7 @@ describe('partitions', () => {
 
   test('no day is in two partitions, or between two, whatever the weekday of the first pass', async () => {
     for (let day = 0; day < 7; day++) {
-      const spans = spansToMake(Date.UTC(2026, 1, 1 + day, 12))
+      const spans = spansToMake(notices, Date.UTC(2026, 1, 1 + day, 12))
       expect(spans[0]?.fromMs).toBe(Date.UTC(2026, 1, 3 + day))
       expect(new Date(spans.at(-1)?.untilMs ?? 0).getUTCDay()).toBe(1)
       spans.forEach(({ fromMs, untilMs }, at) => {
@@ -473,6 +473,46 @@ test('told to stop in the middle of a statement: it ends at once and reports not
   } finally {
     holder.release(true)
   }
+  expect(failures).toEqual([])
+})
+
+test('decisions: a week is dropped when all of it is older than `decisions`, and so are old rows of the default partition', async () => {
+  const { run, pool, failures } = await table()
+  const weeks = async () => {
+    const { rows } = await pool.query(
+      "SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'decision'::regclass ORDER BY 1",
+    )
+    return rows.map(({ name }) => name)
+  }
+  const insert = (at: number) =>
+    pool.query(
+      `INSERT INTO decision (at, app, channel, outcome, times)
+       SELECT $1::timestamptz, 'shop', 'sms', 'refused', n FROM generate_series(1, 1500) AS n`,
+      [new Date(at)],
+    )
+  await run()
+  expect(await weeks()).toEqual([
+    ...['decision_2026_11_22', 'decision_2026_11_23', 'decision_2026_11_30'],
+    'decision_default',
+  ])
+  for (const at of [nowMs - 8 * dayMs, nowMs, Date.UTC(2026, 10, 22), Date.UTC(2026, 10, 29)]) {
+    await insert(at)
+  }
+  await run(nowMs + 1)
+  const { rows } = await pool.query(
+    'SELECT tableoid::regclass::text AS name, count(*)::int AS n FROM decision GROUP BY 1 ORDER BY 1',
+  )
+  expect(rows).toEqual([
+    { name: 'decision_2026_11_22', n: 1_500 },
+    { name: 'decision_2026_11_23', n: 1_500 },
+    { name: 'decision_default', n: 1_500 },
+  ])
+  // The Sunday ends seven days before this moment, and the week does not.
+  await run(Date.UTC(2026, 10, 30))
+  expect((await weeks())[0]).toBe('decision_2026_11_23')
+  await run(Date.UTC(2026, 11, 7))
+  expect((await weeks())[0]).toBe('decision_2026_11_30')
+  expect((await pool.query('SELECT FROM decision')).rowCount).toBe(0)
   expect(failures).toEqual([])
 })
 
