@@ -28,9 +28,8 @@ export async function solveChallenge(
   signal?: AbortSignal,
 ): Promise<string> {
   const { algorithm, nonce, salt, cost, keyLength, keyPrefix } = challenge.parameters
-  const hash = /^PBKDF2\/(SHA-(?:256|384|512))$/.exec(algorithm)?.[1]
-  // Browsers offer `crypto.subtle` only to pages served over https.
-  if (!hash || !crypto.subtle) throw new UnsolvableError(`${algorithm} can't be solved here`)
+  const hash = hashOf(challenge)
+  if (!hash) throw new UnsolvableError(`no ${algorithm} here`)
   const derivation = { name: 'PBKDF2', hash, salt: bytesOf(salt), iterations: cost }
   const start = bytesOf(nonce)
   let next = 0
@@ -56,6 +55,11 @@ export async function solveChallenge(
   if (!found) throw new UnsolvableError('no counter fits')
   return btoa(JSON.stringify({ challenge, solution: found }))
 }
+
+/** The hash for the challenge. Undefined if this page can solve none such, however often it tries. */
+export const hashOf = ({ parameters: { algorithm } }: AltchaChallenge): string | undefined =>
+  // Without TLS, browsers have no `crypto.subtle`, except at localhost.
+  crypto.subtle && /^PBKDF2\/(SHA-(?:256|384|512))$/.exec(algorithm)?.[1]
 
 const bytesOf = (hex: string) =>
   Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))

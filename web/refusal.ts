@@ -1,5 +1,6 @@
 /** The meaning of a refusal for the person at the field. */
 import type { Channel, Problem } from './client.ts'
+import { type AltchaChallenge, hashOf } from './proof-of-work.ts'
 import { clockTime } from './readings.ts'
 import { ofChannel, type TextName, type Values } from './texts.ts'
 
@@ -57,8 +58,11 @@ export function refusalOf(
       return invalid
     case 'destination_not_allowed':
       return another('NotAllowed')
-    case 'challenge_required':
-      return { name: 'challengeFailed' }
+    case 'challenge_required': {
+      // Only a proof of work has it. A gateway may have sent this code without any.
+      const { challenge: work } = (problem.challenge ?? {}) as { challenge?: AltchaChallenge }
+      return work && !hashOf(work) ? setup : { name: 'challengeFailed' }
+    }
     case 'offline':
       return { name: 'offline' }
     case 'forbidden':

@@ -93,12 +93,17 @@ function faultOf(issue: z.core.$ZodIssue): Fault {
     case 'invalid_key':
       return issue.issues[0] ? faultOf(issue.issues[0]) : { word: 'wrong' }
     case 'invalid_union':
-      return ofTypes(
-        issue.errors.map(([first]) => (first?.code === 'invalid_type' ? first.expected : '')),
-      )
+      return ofUnion(issue.errors.flatMap(([first]) => first ?? []))
     default:
       return { word: 'wrong' }
   }
+}
+
+/** `firsts`: the first fault by each schema of the union. A value has the type of at most one of them. */
+function ofUnion(firsts: readonly z.core.$ZodIssue[]): Fault {
+  const ofItsType = firsts.find(({ code }) => code !== 'invalid_type')
+  if (ofItsType) return faultOf(ofItsType)
+  return ofTypes(firsts.map((first) => (first.code === 'invalid_type' ? first.expected : '')))
 }
 
 const ofTypes = (types: readonly string[]): Fault =>

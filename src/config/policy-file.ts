@@ -107,8 +107,9 @@ const inWords = {
 function schemaProblems(error: z.ZodError | undefined): FileProblem[] {
   return (error?.issues ?? []).flatMap((issue): FileProblem[] => {
     const path = issue.path as (string | number)[]
-    return issue.code === 'unrecognized_keys'
-      ? issue.keys.map((key) => ({ path: [...path, key], message: 'unknown key' }))
-      : [{ path, message: issue.message }]
+    if (issue.code === 'unrecognized_keys')
+      return issue.keys.map((key) => ({ path: [...path, key], message: 'unknown key' }))
+    const [ofName] = issue.code === 'invalid_key' ? issue.issues : []
+    return [{ path, message: (ofName ?? issue).message }]
   })
 }

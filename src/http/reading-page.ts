@@ -1,6 +1,6 @@
 /** `GET /docs`: Swagger UI shows the OpenAPI document. Its files are in `web/dist`, so no third party is called. */
 import { extname } from 'node:path'
-import express, { type Router } from 'express'
+import express, { type Request, type Router } from 'express'
 import { brandedStyle, logo } from '../base/brand.ts'
 import { readBuiltFile } from '../base/built-file.ts'
 import { createFixedAnswer } from '../base/fixed-answer.ts'
@@ -9,8 +9,8 @@ import { html } from '../base/html.ts'
 export function createReadingPage(): Router {
   const router = express.Router()
   router.get('/', (request, response) => {
-    const { baseUrl } = request
-    response.type('html').send(page(baseUrl, response.locals.home ?? baseUrl).toString())
+    const folder = folderFrom(request)
+    response.type('html').send(page(folder, response.locals.home ?? folder).toString())
   })
   const files = {
     '/start.js': start,
@@ -26,6 +26,10 @@ export function createReadingPage(): Router {
   }
   return router
 }
+
+/** The folder of the files, as the page sees it. A proxy may have taken a part of the path away, so only its end is known. */
+const folderFrom = ({ baseUrl, originalUrl }: Request) =>
+  /^[^?]*\/(\?|$)/.test(originalUrl) ? '.' : `./${baseUrl.split('/').at(-1)}`
 
 /** `home`: the target of the logo. The demo names its first page; other hosts have none. */
 const page = (base: string, home: string) => html`<!doctype html>

@@ -251,6 +251,51 @@ describe('callers', () => {
   )
 
   test.each([
+    ['send-code', { message: '{{code}}' }, 'phoneNumber is missing'],
+    ['send-code', { phoneNumber: 49, message: '{{code}}' }, 'phoneNumber must be a string'],
+    [
+      'send-code',
+      { phoneNumber: '49', message: '{{code}}' },
+      'phoneNumber must be + and 5 to 15 digits',
+    ],
+    [
+      'send-code',
+      { phoneNumber: '+491711234501', message: 'x'.repeat(161) },
+      'message must have at most 160 characters',
+    ],
+    [
+      'send-code',
+      { phoneNumber: '+491711234501', message: 'x' },
+      'message does not contain {{code}}',
+    ],
+    [
+      'send-code',
+      { phoneNumber: '+491711234501', message: '{{code}}\u0007' },
+      'message contains a control character or line break',
+    ],
+    [
+      'validate-code',
+      { authenticationId: 'x'.repeat(37), code: '1234' },
+      'authenticationId must have at most 36 characters',
+    ],
+    [
+      'validate-code',
+      { authenticationId: 'x', code: '1'.repeat(11) },
+      'code must have at most 10 characters',
+    ],
+    ['validate-code', { authenticationId: 'x', code: '' }, 'code must not be empty'],
+    ['validate-code', { authenticationId: 'x', code: 1234 }, 'code must be a string'],
+    ['validate-code', [], 'The body must be an object'],
+  ])('%s %j → the reason in the words of every other call: %s', async (call, body, reason) => {
+    const { status, body: refused } = await postern.post(`${base}/${call}`, body)
+    expect({ status, ...refused }).toEqual({
+      status: 400,
+      code: 'INVALID_ARGUMENT',
+      message: `The request is not valid. ${reason}.`,
+    })
+  })
+
+  test.each([
     ['application/x-www-form-urlencoded', 'identity'],
     ['text/plain', 'identity'],
     ['application/json', 'gzip'],

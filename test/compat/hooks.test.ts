@@ -230,7 +230,7 @@ describe('Supabase', () => {
       const reply = await supabase(body)
       expect([reply.status, reply.body.error.http_code]).toEqual([200, 400])
       expect(reply.body.error.message).toMatch(
-        /\. (contains no code|is not a message of supabase)\.$/,
+        /^The request is not valid\. This message (contains no code|is not a message of supabase)\.$/,
       )
     }
     expect(await postern.messages(user.email)).toEqual([])

@@ -45,7 +45,7 @@ test.each<[string, unknown, RegExp]>([
   [
     'a SID that is none',
     { twilioVerify: { services: { VA1: signup } } },
-    /^compat\.twilioVerify\.services\.VA1: /,
+    /^compat\.twilioVerify\.services\.VA1: must be VA and 32 hex digits$/,
   ],
   [
     'two services of one scene',
@@ -88,7 +88,11 @@ test.each<[string, unknown, RegExp]>([
     { hooks: { a: { ...logto, url: 'https://x.test' } } },
     /^compat\.hooks\.a\.url: /,
   ],
-  ['a name with a slash', { hooks: { 'a/b': logto } }, /^compat\.hooks\.a\/b: /],
+  [
+    'a name with a slash',
+    { hooks: { 'a/b': logto } },
+    /^compat\.hooks\.a\/b: must be letters, digits, _ and -$/,
+  ],
   [
     'one secret for two hooks',
     {

@@ -129,6 +129,14 @@ test('an undefined provider in a route is found with its line', async () => {
   ])
 })
 
+test('a name that is none: the rule for names, with its line', async () => {
+  const text =
+    'policies: { captcha: [], notice: [], check: [] }\nproviders:\n  Box: { kind: sandbox }\nroutes: { sms: [], email: [] }\n'
+  expect(await problemsOf(read(text))).toContainEqual(
+    expect.stringMatching(/:3: providers\.Box: must be a short lower-case name$/),
+  )
+})
+
 test('findings of other rooms get their lines', async () => {
   const text = [
     'policies:',

@@ -112,6 +112,37 @@ test('absent and wrong values of a list: missing, and the values that are right'
   ])
 })
 
+test.each([
+  ['a\nb', 'controlCharacter'],
+  ['a\u0000', 'controlCharacter'],
+  ['a\ud800', 'loneSurrogate'],
+  ['a\u202e', 'textDirection'],
+  ['x'.repeat(1_001), 'tooLong'],
+] as const)(
+  'a text %j among values of several types: what is wrong with the text',
+  async (text, word) => {
+    const places = [
+      [
+        '/v1/notices',
+        { channel: 'sms', to, template: 'welcome', params: { name: text } },
+        'params.name',
+      ],
+      ['/v1/limits/login/acquire', { fields: { subject: text } }, 'fields.subject'],
+    ] as const
+    for (const [path, body, at] of places) {
+      for (const language of languages) {
+        const { errors } = await refused(path, body, language)
+        const [error] = errors
+        const message = words[language].fields[word].replace(
+          '{n}',
+          /\d+/.exec(error?.message ?? '')?.[0] ?? '',
+        )
+        expect(errors).toEqual([{ path: at, message }])
+      }
+    }
+  },
+)
+
 describe('a recipient that gets no message: what it is, in both languages', () => {
   test.each([
     ['sms', '+862161234567', 'type'],

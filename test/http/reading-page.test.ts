@@ -31,6 +31,22 @@ test('GET /docs: a page that shows openapi.json, from files of the package only'
   expect((await postern.get('/docs/..%2fpackage.json', { key: null })).status).toBe(404)
 })
 
+test('behind a proxy that takes a path away: every file of the page lies below that path', async () => {
+  const postern = await startPostern({ roles: { api: true, worker: false } })
+  const below = 'https://shop.example/otp'
+  for (const path of ['/docs', '/docs/', '/docs?a=/', '/docs/?a']) {
+    const { body } = await postern.get(path, { key: null })
+    const files = [...body.matchAll(/(?:src|href)="([^"]+)"/g)].map(
+      ([, file]) => new URL(file as string, below + path).href,
+    )
+    expect(files).toHaveLength(8)
+    for (const file of files) {
+      expect(file.startsWith(`${below}/`), `${path}: ${file}`).toBe(true)
+      expect((await postern.get(file.slice(below.length), { key: null })).status, file).toBe(200)
+    }
+  }
+})
+
 test.each([
   ['if-match', '"x"'],
   ['if-unmodified-since', 'Mon, 01 Jan 1999 00:00:00 GMT'],
@@ -50,16 +66,16 @@ test.each([
 )
 
 test('mounted below a parameter: the caller’s text is escaped in the page', async () => {
-  const app = express().use('/a/:tenant/docs', createReadingPage())
+  const app = express().use('/a/:name', createReadingPage())
   const server = app.listen(0, '127.0.0.1')
   releaseLater(() => server.close())
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const { body } = await rawHttp(
     `http://127.0.0.1:${port}`,
-    'GET /a/"><b>x/docs HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+    'GET /a/"><b>x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
   )
-  expect(body).toContain('/a/&#34;&#62;&#60;b&#62;x/docs/')
+  expect(body).toContain('./&#34;&#62;&#60;b&#62;x/')
   expect(body).not.toContain('<b>')
 })
 

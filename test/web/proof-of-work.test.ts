@@ -1,6 +1,6 @@
 import { createChallenge, verifySolution } from 'altcha-lib'
 import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { solveChallenge, UnsolvableError } from '../../web/proof-of-work.ts'
 
 const secrets = { hmacSignatureSecret: 'a', hmacKeySignatureSecret: 'b' }
@@ -45,6 +45,16 @@ test('an algorithm that no browser has: refused at once', async () => {
   const challenge = await offer(1)
   const other = { ...challenge, parameters: { ...challenge.parameters, algorithm: 'ARGON2ID' } }
   await expect(solve(other)).rejects.toBeInstanceOf(UnsolvableError)
+})
+
+test('a page without TLS, where browsers derive no keys: refused at once', async () => {
+  const challenge = await offer(1)
+  vi.stubGlobal('crypto', {})
+  try {
+    await expect(solve(challenge)).rejects.toBeInstanceOf(UnsolvableError)
+  } finally {
+    vi.unstubAllGlobals()
+  }
 })
 
 test('given up: the work ends', async () => {

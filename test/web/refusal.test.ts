@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import type { Problem } from '../../web/client.ts'
 import { refusalOf } from '../../web/refusal.ts'
 import { textIn } from '../../web/texts.ts'
@@ -50,6 +50,36 @@ test.each([
       const problem = { code, policy: 'captcha', rule: 'recipient', retryAfterMs: 7 }
       const sending = { ...asked, during: 'send', hasOther } as const
       expect(refusalOf(problem, sending)).toEqual({ name, waitMs: 7 })
+    }
+  },
+)
+
+afterEach(() => vi.unstubAllGlobals())
+
+const workOf = (algorithm: string) => ({
+  kind: 'altcha',
+  challenge: { parameters: { algorithm }, signature: '' },
+})
+
+test.each([
+  ['one that failed', workOf('PBKDF2/SHA-256'), true, 'challengeFailed'],
+  [
+    'one of a vendor, on a page without TLS',
+    { kind: 'turnstile', siteKey: 'k' },
+    false,
+    'challengeFailed',
+  ],
+  ['none, from a gateway', undefined, false, 'challengeFailed'],
+  ['proof of work, on a page without TLS', workOf('PBKDF2/SHA-256'), false, 'setup'],
+  ['proof of work of another version', workOf('ARGON2ID'), true, 'setup'],
+])(
+  'a challenge is not answered: %s: whether it is worth another try',
+  (_, challenge, isSecure, name) => {
+    if (!isSecure) vi.stubGlobal('crypto', {})
+    const problem = { code: 'challenge_required', challenge } as Problem
+    for (const during of ['send', 'check'] as const) {
+      const refusal = refusalOf(problem, { ...asked, during })
+      expect(refusal).toEqual(name === 'setup' ? { name, isFault: true } : { name })
     }
   },
 )

@@ -124,6 +124,8 @@ export const en = {
     noTemplate: 'there is no such template',
     noVariant: 'has no {channel} variant',
     noCode: 'does not contain the code',
+    noPlaceholder: 'does not contain {{code}}',
+    internationalNumber: 'must be + and 5 to 15 digits',
     setByPostern: 'is set by Postern',
     needed: 'the template needs it',
     unused: 'the template does not use it',

@@ -96,6 +96,8 @@ export const zh: Words = {
     noTemplate: '没有此模板',
     noVariant: '此模板没有 {channel} 版本',
     noCode: '此模板不含验证码',
+    noPlaceholder: '应包含 {{code}}',
+    internationalNumber: '应为 + 和 5 到 15 位数字',
     setByPostern: '由 Postern 设置',
     needed: '模板需要此变量',
     unused: '模板不使用此变量',

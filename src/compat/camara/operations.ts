@@ -1,6 +1,7 @@
 /** The two operations of CAMARA's definition. */
 import { z } from 'zod'
-import { missingInWords } from '../../base/missing.ts'
+import { readFields, type ShownFieldError, shownFieldErrors } from '../../base/field-errors.ts'
+import { words } from '../../base/words.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
 import type { Answer } from '../answer.ts'
 import { fault, tooMany, unavailable } from './faults.ts'
@@ -21,13 +22,25 @@ export interface Caller {
 }
 
 const maxMessageLength = 160
+const { fields } = words.en
 
 const sendBody = z.object({
-  phoneNumber: z.string().regex(/^\+[1-9][0-9]{4,14}$/, 'must be + and 5 to 15 digits'),
+  phoneNumber: z.string().regex(/^\+[1-9][0-9]{4,14}$/, fields.internationalNumber),
   message: z
     .string()
-    .refine((text) => [...text].length <= maxMessageLength, 'has more than 160 characters')
-    .refine((text) => text.includes('{{code}}'), 'does not contain {{code}}'),
+    // By characters: `max` counts an emoji twice.
+    .check(({ value, issues }) => {
+      const isTooLong = [...value].length > maxMessageLength
+      const limit = { origin: 'string', maximum: maxMessageLength } as const
+      if (isTooLong) issues.push({ code: 'too_big', ...limit, input: value })
+    })
+    .refine((text) => text.includes('{{code}}'), fields.noPlaceholder)
+    .transform((text, context) => {
+      const params = messageParams(text)
+      if (params) return params
+      context.addIssue({ code: 'custom', message: fields.controlCharacter })
+      return z.NEVER
+    }),
 })
 
 const validateBody = z.object({
@@ -41,18 +54,16 @@ export type Operation = (caller: Caller, body: unknown) => Promise<Answer>
 const reading =
   <Body>(schema: z.ZodType<Body>, run: (caller: Caller, body: Body) => Promise<Answer>) =>
   async (caller: Caller, body: unknown): Promise<Answer> => {
-    const { success, data, error } = schema.safeParse(body, missingInWords)
-    if (success) return run(caller, data)
-    const [issue] = error.issues
-    const name = issue?.path.join('.') || 'The body'
-    return fault('INVALID_ARGUMENT', `${name} ${issue?.message.replace(/\.?$/, '.')}`)
+    const read = readFields(schema, body)
+    return 'data' in read ? run(caller, read.data) : invalidArgument(shownFieldErrors(read.errors))
   }
+
+const invalidArgument = ([first]: readonly ShownFieldError[]) =>
+  fault('INVALID_ARGUMENT', `${first?.path || 'The body'} ${first?.message}.`)
 
 export function createOperations(postern: PosternCalls): { send: Operation; validate: Operation } {
   return {
-    send: reading(sendBody, async ({ app, keyId }, { phoneNumber, message }) => {
-      const params = messageParams(message)
-      if (!params) return fault('INVALID_ARGUMENT', 'message contains a control character.')
+    send: reading(sendBody, async ({ app, keyId }, { phoneNumber, message: params }) => {
       const { policy, template, scene } = own
       const asked = { app, keyId, channel: 'sms', to: phoneNumber, scene, policy } as const
       const sent = await postern.sendCaptcha({ ...asked, template, params })
@@ -117,9 +128,9 @@ function refusalOf(refused: NotSent): Answer {
         ? fault('ONE_TIME_PASSWORD_SMS.PHONE_NUMBER_BLOCKED')
         : fault('ONE_TIME_PASSWORD_SMS.PHONE_NUMBER_NOT_ALLOWED')
     case 'invalid_request': {
-      const [{ path, message } = { path: '', message: '' }] = refused.errors
-      if (path === 'channel') return fault('NOT_FOUND', 'This network is not served.')
-      return fault('INVALID_ARGUMENT', `${path} ${message}.`)
+      const [first] = refused.errors
+      if (first?.path === 'channel') return fault('NOT_FOUND', 'This network is not served.')
+      return invalidArgument(refused.errors)
     }
     case 'unavailable':
       return unavailable()

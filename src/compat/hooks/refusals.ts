@@ -3,6 +3,7 @@ import { shownFieldErrors } from '../../base/field-errors.ts'
 import { detailOf } from '../../base/problem-detail.ts'
 import { Problem, problems } from '../../base/problems.ts'
 import { Overloaded } from '../../base/unavailable.ts'
+import { words } from '../../base/words.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
 
 type NotSent = Exclude<Awaited<ReturnType<PosternCalls['sendCaptcha']>>, { outcome: 'accepted' }>
@@ -34,8 +35,16 @@ export function problemOf(refused: NotSent): Problem {
 /** For products that treat any status but 200 as a fault of the hook. They show the message to the person. */
 export function refusalIn200(problem: Problem): object {
   const { status } = problems[problem.code]
-  const { errors = [] } = problem.members as { errors?: Parameters<typeof shownFieldErrors>[0] }
-  const text = detailOf(problem, 'en')
-  const details = shownFieldErrors(errors).map(({ path, message }) => `${path} ${message}.`.trim())
-  return { error: { http_code: status, message: [text, ...details].join(' ') } }
+  const { errors } = problem.members as { errors?: Parameters<typeof shownFieldErrors>[0] }
+  const message = errors ? faultsInWords(errors) : detailOf(problem, 'en')
+  return { error: { http_code: status, message } }
+}
+
+/** The detail of such a problem points to a list, which these answers do not have. */
+function faultsInWords(errors: Parameters<typeof shownFieldErrors>[0]): string {
+  const { title } = words.en.problems.invalid_request
+  const faults = shownFieldErrors(errors).map(
+    ({ path, message }) => `${path || 'This message'} ${message}.`,
+  )
+  return [`${title}.`, ...faults].join(' ')
 }
