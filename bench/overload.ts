@@ -1,28 +1,32 @@
 /**
  * `npm run bench -- overload`: more sends than one API process can answer.
  *
- * The capacity is measured first, with a closed loop. Then sends arrive at a multiple of it, in an open loop: a send
- * does not wait for the answers before it. It goes on an idle connection, or on a new one. A client that has waited 5 s
- * closes its connection. After the load, single sends show when the process is quiet again.
+ * The capacity is measured first, with a closed loop. Then sends arrive at a multiple of it, in an open loop
+ * (open-load.ts). On a shared machine the capacity moves, so it is measured again at the end, and the mean counts.
+ * Servers by hand get such a load too: one that refuses before Express what it cannot answer, and one that refuses
+ * everything. They show what is possible on this machine.
  *
- *   npx node bench/run.ts overload [--times 2] [--seconds 6]
+ * `µs` is processor time per request of the open loop: of the server, of Redis and PostgreSQL, and of the load. `load
+ * late` is the p99 of the delays with which the load itself ran. They are in all times, so a row with long delays does
+ * not measure the server.
+ *
+ *   npx node bench/run.ts overload [--times 2] [--seconds 6] [--only postern]
+ *   … --api ../other-checkout/src/main/api.ts    another build
  */
 import { execFile } from 'node:child_process'
-import { connect, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs, promisify } from 'node:util'
 import { key, openBench } from './harness/bench.ts'
-import { percentile } from './harness/measure.ts'
+import { cpuMs } from './harness/measure.ts'
 import { openTable } from './harness/table.ts'
 
 const { values: options } = parseArgs({
   options: {
     times: { type: 'string', default: '2' },
     seconds: { type: 'string', default: '6' },
+    only: { type: 'string', default: '' },
+    api: { type: 'string', default: 'src/main/api.ts' },
   },
 })
-const patienceMs = 5_000
-const maxConnections = 8_000
 
 const policyFile = {
   policies: {
@@ -34,116 +38,73 @@ const policyFile = {
   routes: { email: [{ use: ['sandbox'] }], sms: [{ use: ['sandbox'] }] },
 }
 
+/** The last one refuses each request, at the rate of the one before. */
+const contenders: Record<string, { file: string; path: string }> = {
+  postern: { file: options.api, path: '/v1/captchas' },
+  'the same work by hand': { file: 'bench/targets/hand-written.ts', path: '/whole-or-503' },
+  'refusals by hand': { file: 'bench/targets/hand-written.ts', path: '/refuse' },
+}
+
 const bench = await openBench()
 try {
-  const api = await bench.start('src/main/api.ts', policyFile)
-  const { hostname, port } = new URL(api.url)
-  await closedLoop(api.url, 4, 1)
-  const capacity = await closedLoop(api.url, 4, 2)
-  const load = await openLoop(hostname, Number(port), capacity * Number(options.times))
   const addRow = openTable(
     `${options.times} × capacity`,
-    ...['capacity/s', 'sent/s', '202/s', '503/s', 'gave up/s', 'goodput', 'p50 ms', 'p99 ms'],
-    ...['503 p50', '503 p99', 'quiet after ms'],
+    ...['capacity/s', 'sent/s', '202/s', '503/s', 'lost/s', 'goodput', 'p50 ms', 'p99 ms'],
+    ...[
+      '503 p50',
+      '503 p99',
+      'quiet after ms',
+      'µs server',
+      'µs stores',
+      'µs load',
+      'load late ms',
+    ],
   )
-  addRow('accepted sends', capacity.toFixed(0), ...load)
+  let capacity = 0
+  for (const [name, { file, path }] of Object.entries(contenders)) {
+    if (!name.includes(options.only)) continue
+    const server = await bench.start(file, policyFile)
+    const isRefusing = path === '/refuse'
+    if (isRefusing) await closedLoop(server.url, path, 1, 1)
+    else {
+      await closedLoop(server.url, path, 4, 1)
+      capacity = await closedLoop(server.url, path, 2, 2)
+    }
+    const stores = () => cpuMs(bench.redis.pid) + cpuMs(bench.postgres.pid)
+    const before = [cpuMs(server.pid), stores()] as const
+    const rate = capacity * Number(options.times)
+    const load = await run('bench/open-load.ts', server.url, path, options.seconds, rate, key, 0)
+    const used = [cpuMs(server.pid) - before[0], stores() - before[1]]
+    if (!isRefusing) capacity = (capacity + (await closedLoop(server.url, path, 2, 3))) / 2
+    const { sent, accepted, refused, other, gaveUp, unsent, quietAfterMs } = load
+    const perSecond = (count: number) => (count / Number(options.seconds)).toFixed(0)
+    addRow(
+      name,
+      capacity.toFixed(0),
+      ...[sent, accepted.count, refused.count, other + gaveUp + unsent].map(perSecond),
+      `${((accepted.count / Number(options.seconds) / capacity) * 100).toFixed(0)} %`,
+      ...[accepted.p50, accepted.p99, refused.p50, refused.p99].map(toFixed),
+      isRefusing ? '–' : toFixed(quietAfterMs),
+      ...used.map((ms) => ((ms * 1_000) / sent).toFixed(0)),
+      load.cpuUsPerRequest.toFixed(0),
+      load.lateMs.toFixed(0),
+    )
+    await server.stop()
+  }
 } finally {
   await bench.close()
 }
 
-async function closedLoop(url: string, seconds: number, salt: number): Promise<number> {
-  const args = ['bench/load.ts', url, seconds, 64, '/v1/captchas', 'send', key, salt].map(String)
-  const { stdout } = await promisify(execFile)(process.execPath, args)
-  return JSON.parse(stdout).perSecond
+function toFixed(value: number | null): string {
+  return value === null ? '–' : value.toFixed(0)
 }
 
-async function openLoop(host: string, port: number, rate: number): Promise<string[]> {
-  const seconds = Number(options.seconds)
-  const idle: Socket[] = []
-  const tookMs = new Map<string, number[]>([
-    ['202', []],
-    ['503', []],
-  ])
-  let connections = 0
-  let gaveUp = 0
-  let count = 0
+async function closedLoop(url: string, path: string, seconds: number, salt: number) {
+  const load = await run('bench/load.ts', url, seconds, 64, path, 'send', key, salt)
+  return load.perSecond as number
+}
 
-  /** Resolves with the status, or `lost`. */
-  function send(): Promise<string> {
-    const startMs = performance.now()
-    const body = JSON.stringify({
-      channel: 'sms',
-      to: `+86137${String(count++).padStart(8, '0')}`,
-      scene: 'signup',
-    })
-    const bytes =
-      `POST /v1/captchas HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${key}\r\n` +
-      `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
-    let socket = idle.pop()
-    if (!socket) {
-      if (connections >= maxConnections) return Promise.resolve('lost')
-      connections += 1
-      socket = connect(port, host)
-      socket.setNoDelay(true)
-      socket.on('error', () => {})
-      socket.once('close', () => {
-        connections -= 1
-      })
-    }
-    const used = socket
-    return new Promise((resolve) => {
-      let received = ''
-      const timer = setTimeout(() => {
-        gaveUp += 1
-        used.destroy()
-      }, patienceMs)
-      const closed = () => end('lost')
-      function end(status: string): void {
-        clearTimeout(timer)
-        used.off('close', closed).off('data', read)
-        tookMs.get(status)?.push(performance.now() - startMs)
-        resolve(status)
-      }
-      function read(chunk: Buffer): void {
-        received += chunk.toString('latin1')
-        const headEnd = received.indexOf('\r\n\r\n')
-        const length = /content-length: (\d+)/i.exec(received)?.[1]
-        if (headEnd < 0 || received.length < headEnd + 4 + Number(length)) return
-        if (!used.destroyed) idle.push(used)
-        end(received.slice(9, 12))
-      }
-      used.on('close', closed).on('data', read)
-      used.write(bytes)
-    })
-  }
-
-  const startMs = performance.now()
-  const answers: Promise<string>[] = []
-  while (performance.now() - startMs < seconds * 1_000) {
-    const due = ((performance.now() - startMs) / 1_000) * rate
-    while (answers.length < due) answers.push(send())
-    await sleep(2)
-  }
-  const endMs = performance.now()
-  const sent = answers.length
-  let quietAfterMs = Number.NaN
-  while (performance.now() - endMs < 20_000) {
-    const beginMs = performance.now()
-    if ((await send()) === '202' && performance.now() - beginMs < 50) {
-      quietAfterMs = beginMs - endMs
-      break
-    }
-    await sleep(50)
-  }
-  await Promise.all(answers)
-  for (const socket of idle) socket.destroy()
-  const perSecond = (some: number) => (some / seconds).toFixed(0)
-  const [good = [], shed = []] = [...tookMs.values()].map((some) => some.sort((a, b) => a - b))
-  return [
-    perSecond(sent),
-    ...[good.length, shed.length, gaveUp].map(perSecond),
-    `${((good.length / seconds / (rate / Number(options.times))) * 100).toFixed(0)} %`,
-    ...[good, shed].flatMap((some) => [0.5, 0.99].map((at) => percentile(some, at).toFixed(0))),
-    quietAfterMs.toFixed(0),
-  ]
+async function run(...args: (string | number)[]) {
+  const { stdout } = await promisify(execFile)(process.execPath, args.map(String))
+  return JSON.parse(stdout)
 }

@@ -1,8 +1,9 @@
 /**
  * Routes that most people would write by hand in Express; the bench compares Postern with them. There is an echo, and a
  * refusal by one EVALSHA. A send awaits one EVALSHA, one INSERT and one queue.add. A second send makes one INSERT and one
- * addBulk per tick of the event loop. The third send is in whole-send.ts.
+ * addBulk per tick of the event loop. The third send is in whole-send.ts. Another server of it refuses what is too much.
  */
+import { createServer } from 'node:http'
 import { Queue } from 'bullmq'
 import express from 'express'
 import { Redis } from 'ioredis'
@@ -95,5 +96,25 @@ post('/per-tick', sendWithTick)
 
 await addWholeSend({ app, pool, queue, jobOptions })
 
-app.listen(Number(process.env.PORT), '127.0.0.1', () => console.log('ready'))
+/** The third send again, of which this many run at a time. All others are refused, before Express has them. */
+const maxSends = 500
+let sends = 0
+const refusal = JSON.stringify({ error: 'try again later' })
+const server = createServer((request, response) => {
+  const isRefused = request.url === '/refuse' || sends >= maxSends
+  if (isRefused && request.url !== '/whole') {
+    const head = { 'content-type': 'application/json', 'content-length': refusal.length }
+    response.writeHead(503, { 'retry-after': '2', ...head }).end(refusal)
+    return
+  }
+  if (request.url === '/whole-or-503') {
+    request.url = '/whole'
+    sends += 1
+    response.once('close', () => {
+      sends -= 1
+    })
+  }
+  app(request, response)
+})
+server.listen(Number(process.env.PORT), '127.0.0.1', () => console.log('ready'))
 process.on('SIGTERM', () => process.exit(0))

@@ -129,6 +129,9 @@ export function createApiKeys(database: Database, options: Partial<typeof defaul
       return key
     },
 
+    /** The key by PostgreSQL's last answer, which may be old. For refusals that the key cannot change. */
+    lastKnown: (token: string): ApiKey | undefined => known.get(token)?.key,
+
     /**
      * Creates this key if it is missing (`BOOTSTRAP_SECRET_KEY`). Several processes may call it at once. From then on
      * this process accepts the key without a checksum, even if this call failed.

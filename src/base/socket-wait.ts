@@ -5,16 +5,12 @@
  * until a socket had something to read.
  *
  * A connection that the process has not accepted yet waits in the system, where this is not seen.
- *
- * `onTurn` is called after each turn of the event loop, with the time in which the process worked.
  */
-export function startSocketWait(onTurn: (workedMs: number) => void) {
+export function startSocketWait() {
   let workedMs = worked()
   let noting: NodeJS.Immediate
   function note(): void {
-    const nowMs = worked()
-    onTurn(nowMs - workedMs)
-    workedMs = nowMs
+    workedMs = worked()
     noteNext()
   }
   /** Immediates run after the sockets were read. These keep neither the process nor a turn going. */

@@ -28,26 +28,30 @@ const turnsOfRate = 256
 const rateLastsMs = 1_000
 
 export function createTurns(options: {
-  /** A number, or a function that returns the number of now. */
-  maxUnderWay: number | (() => number)
+  maxUnderWay: number
   /** The most waiting requests of one app. */
   maxWaiting?: number
   maxWaitMs?: number
   /** A room is also full if, at the rate of the latest turns, a new request would wait longer than this. */
   maxExpectedMs?: number
+  /**
+   * The same after requests have waited for `maxExpectedMs` without a break. Then it is no burst that could be
+   * answered a moment later: a long queue would only make all answers late, and its requests fill memory.
+   */
+  maxStandingMs?: number
 }) {
-  const { maxWaitMs } = options
+  const { maxUnderWay, maxWaitMs } = options
   const { maxWaiting = Number.POSITIVE_INFINITY, maxExpectedMs = Number.POSITIVE_INFINITY } =
     options
+  const { maxStandingMs = maxExpectedMs } = options
   /** The waiting requests by app. The first entry has the next turn. No room in here is empty. */
   const rooms = new Map<string, Room>()
   const rate = createRate()
   let underWay = 0
   let waitingCount = 0
-  const hasTurn = () => {
-    const { maxUnderWay } = options
-    return underWay < (typeof maxUnderWay === 'number' ? maxUnderWay : maxUnderWay())
-  }
+  /** Since then requests have waited without a break. */
+  let crowdedSinceMs = 0
+  const hasTurn = () => underWay < maxUnderWay
 
   /** True: the request has a turn and must end it. False: there was no room to wait, or no turn in time. */
   function begin({ app, caller, waitedMs = 0 }: Sharer): boolean | Promise<boolean> {
@@ -77,6 +81,7 @@ export function createTurns(options: {
       const timer =
         maxWaitMs === undefined ? undefined : setTimeout(leave, Math.max(0, maxWaitMs - waitedMs))
       room.add(caller, waiting)
+      if (waitingCount === 0) crowdedSinceMs = performance.now()
       waitingCount += 1
       rooms.set(app, room)
     })
@@ -87,7 +92,10 @@ export function createTurns(options: {
     if (count > maxWaiting) return true
     // Apps take turns, so a request waits for its room, and for as many requests of each other room at most.
     const before = Math.min(waitingCount + 1, count * Math.max(1, rooms.size))
-    return waitedMs + before * rate.meanGapMs() > maxExpectedMs
+    const expectedMs = before * rate.meanGapMs()
+    if (waitedMs + expectedMs > maxExpectedMs) return true
+    // With long turns of the event loop, the time before would refuse requests while nearly none wait.
+    return expectedMs > maxStandingMs && performance.now() - crowdedSinceMs > maxExpectedMs
   }
 
   function takeNext(): Waiting | undefined {
@@ -113,7 +121,7 @@ export function createTurns(options: {
   }
 
   /** The result of `work`. Without a turn `work` does not start, and the result of `refuse` is used. */
-  return async function inTurn<Result>(
+  async function inTurn<Result>(
     sharer: Sharer,
     work: () => Promise<Result>,
     refuse: () => Result,
@@ -126,6 +134,16 @@ export function createTurns(options: {
       end()
     }
   }
+
+  return Object.assign(inTurn, {
+    /** True if `inTurn` would refuse the request at once. */
+    wouldRefuse({ app, caller, waitedMs = 0 }: Sharer): boolean {
+      if (waitingCount === 0 && hasTurn()) return false
+      const room = rooms.get(app) ?? emptyRoom
+      return isFull(room, waitedMs) && !room.hasGreedierThan(caller)
+    },
+    hasWaiting: (): boolean => waitingCount > 0,
+  })
 }
 
 /** The mean time between two turns while requests wait. 0 while it is not known. */
@@ -157,6 +175,8 @@ function createRate() {
 
 type Room = ReturnType<typeof createRoom>
 
+const emptyRoom = createRoom()
+
 /** The waiting requests of one app, by caller. */
 function createRoom() {
   /** The first entry has the next turn. No set in here is empty. */
@@ -181,8 +201,12 @@ function createRoom() {
     count(queue.size, -1)
   }
 
+  /** True if a caller without its newest request would have as many as the given caller with a new request, or more. */
+  const hasGreedierThan = (caller: string) => largest > (callers.get(caller)?.size ?? 0) + 1
+
   return {
     size: () => size,
+    hasGreedierThan,
     remove,
     add(caller: string, waiting: Waiting): void {
       const queue = callers.get(caller) ?? new Set()
@@ -206,7 +230,7 @@ function createRoom() {
      * then have fewer than the given caller with a new request.
      */
     takeNewestOfGreediest(caller: string): Waiting | undefined {
-      if (largest <= (callers.get(caller)?.size ?? 0) + 1) return undefined
+      if (!hasGreedierThan(caller)) return undefined
       for (const [greediest, queue] of callers) {
         if (queue.size < largest) continue
         const newest = [...queue].at(-1)

@@ -14,7 +14,7 @@ import { Unavailable } from '../base/unavailable.ts'
 import type { BodyShare } from './body-room.ts'
 import { invalid } from './problem.ts'
 
-const maxBodyBytes = 16_384
+export const maxBodyBytes = 16_384
 
 /** A request whose body a parser of the host may have read. */
 type ParsedMessage = IncomingMessage & { body?: unknown; rawBody?: unknown }

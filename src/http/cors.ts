@@ -59,7 +59,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>, takes
       const { origin } = request.headers
       // Apps that show a page (web views) may send no origin.
       if (key.kind !== 'publishable' || origin === undefined) return
-      allow(origin, response)
+      allowOrigin(origin, response)
       if (!key.origins.includes(origin)) throw refusedOrigin('otherOrigin')
     },
 
@@ -70,7 +70,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>, takes
       response: Response,
     ): Promise<void> {
       if (origin === undefined || isNotForPages(token)) return
-      if (await isKnownToList(origin)) allow(origin, response)
+      if (await isKnownToList(origin)) allowOrigin(origin, response)
     },
 
     /** Like `admitUnknown`, and returns the refusal for a page whose origin no key lists. */
@@ -81,7 +81,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>, takes
     ): Promise<Problem | undefined> {
       if (origin === undefined || isNotForPages(token)) return undefined
       const isKnown = await isKnownToList(origin)
-      if (isKnown !== undefined) allow(origin, response)
+      if (isKnown !== undefined) allowOrigin(origin, response)
       return isKnown === false ? refusedOrigin('unlistedOrigin') : undefined
     },
   }
@@ -92,7 +92,7 @@ export function createCors(isListed: (origin: string) => Promise<boolean>, takes
   }
 }
 
-function allow(origin: string, response: Response): void {
+export function allowOrigin(origin: string, response: Response): void {
   response.setHeader('access-control-allow-origin', origin)
   response.setHeader('access-control-expose-headers', exposedHeaders)
   // A host's middleware may have set other values.

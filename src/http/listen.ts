@@ -11,9 +11,10 @@ export async function listen(server: Server, port: number, host: string): Promis
 /**
  * Node accepts one connection of a listening socket per turn of the event loop. Under load a turn takes tens of
  * milliseconds. New connections would wait for seconds, and then for nothing: their clients have gone. So the port of
- * the API has this many listening sockets, among which the system shares out new connections.
+ * the API has this many listening sockets, among which the system shares out new connections. With turns of 20 ms they
+ * accept 6,400 connections a second.
  */
-const doors = 64
+const doors = 128
 /** Connections that wait at one listening socket. More would be accepted after their clients have gone. */
 const backlog = 64
 

@@ -1,4 +1,5 @@
 /** Makes an answer in every case, then counts and logs the request. */
+import type { ServerResponse } from 'node:http'
 import type { Request, Response } from 'express'
 import { createBatcher } from '../base/batcher.ts'
 import type { Log } from '../base/log.ts'
@@ -94,10 +95,15 @@ function asProblem(error: unknown, requestId: string): Problem {
   return new Problem('internal', { requestId })
 }
 
-const unavailable = () => new Problem('unavailable', {}, { 'Retry-After': '2' })
+export const unavailable = () => new Problem('unavailable', {}, { 'Retry-After': '2' })
 
 /** Writes with Node's methods: Express would compute an ETag for answers that no cache may keep. */
-function write(response: Response, answer: Answer, requestId: string, isLast: boolean): void {
+export function write(
+  response: ServerResponse,
+  answer: Answer,
+  requestId: string,
+  isLast: boolean,
+): void {
   if (response.headersSent || response.destroyed) return
   const headers: Record<string, string | number> = {
     'x-request-id': requestId,

@@ -6,7 +6,8 @@
  *   401 the API key (src/access/api-keys.ts), 403 its origins and its kind; 403 a remote caller on local routes;
  *     404, 403 the head of a receipt;
  *   400 the query;
- *   413, 415, 400 the body (body.ts), 503 if the room for bodies is full.
+ *   413, 415, 400 the body (body.ts), 503 if the room for bodies is full; 503 without a turn (under-way.ts). In the
+ *     standalone API, early-refusal.ts sends the last one after the key, and no body is read.
  * Then, below HTTP (src/captcha, src/notice):
  *   422, 403 the recipient; 400 route, template and variables (src/notice/message.ts);
  *   409, 422 the Idempotency-Key (src/notice/once-per-key.ts);
@@ -16,6 +17,7 @@
  * exceptions: a mail domain without a server (422) is found after the limits, and the counts are given back; and a
  * page's 429 comes before its Idempotency-Key is read. Other paths go on to the next handler.
  */
+import type { IncomingMessage } from 'node:http'
 import express, {
   type ErrorRequestHandler,
   type Request,
@@ -175,7 +177,7 @@ export function createRouter(deps: {
   }
 }
 
-const tokenOf = ({ headers }: Request): string | undefined =>
+export const tokenOf = ({ headers }: IncomingMessage): string | undefined =>
   /^Bearer +([\x21-\x7e]{1,200})$/i.exec(headers.authorization ?? '')?.[1]
 
 /** The key in calls of open routes. */

@@ -9,6 +9,7 @@ import { createServer as createNetServer, type Server as NetServer, type Socket 
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { Express } from 'express'
 import { answerBadHost, answerClientError } from './client-error.ts'
+import type { EarlyRefusal } from './early-refusal.ts'
 
 /**
  * Time limits for callers. Node finds late requests only every `checkEveryMs`, by default every 30 s. `stillMs` ends a
@@ -73,8 +74,15 @@ export interface HttpServer extends Server {
   }): Promise<void>
 }
 
-/** The server of the public port or of the admin port. Idle connections stay open longer than a proxy keeps them. */
-export function createHttpServer(app: RequestListener, patience = defaultPatience): HttpServer {
+/**
+ * The server of the public port or of the admin port. Idle connections stay open longer than a proxy keeps them.
+ * `refuse` may answer a request before `app` has it.
+ */
+export function createHttpServer(
+  app: RequestListener,
+  patience = defaultPatience,
+  refuse: EarlyRefusal = () => false,
+): HttpServer {
   const connections = new Map<Socket, Connection>()
   const doors: NetServer[] = []
   let accepted = 0
@@ -117,8 +125,8 @@ export function createHttpServer(app: RequestListener, patience = defaultPatienc
         const { unreadable, unanswered } = connection
         if (unreadable && unanswered === 0) answerClientError(unreadable, socket)
       })
-      if (hasItsHost(request)) app(request, response)
-      else answerBadHost(response)
+      if (!hasItsHost(request)) answerBadHost(response)
+      else if (!refuse(request, response)) app(request, response)
     },
   )
   server.setTimeout(patience.stillMs)

@@ -27,14 +27,18 @@ const strangersPerTurn = 4
  * this process can answer within two seconds, the rest is refused at once: answered later, their clients would have gone
  * and would have asked again. The longest wait, the work of the requests under way and a server that answers late
  * must fit into the 2.5 s of an answer.
+ *
+ * The number at a time also limits the length of a turn of the event loop, because early-refusal.ts does so little. It
+ * is the same at every load: turns are long on a busy machine too, and fewer requests at a time would answer fewer
+ * there.
  */
-const turnsOfWork = { maxWaiting: 10_000, maxWaitMs: 1_000, maxExpectedMs: 500 }
-/**
- * Fewer requests work at a time while the turns of the event loop are long. A long turn keeps everything else waiting:
- * answers, new requests and new connections. While requests wait for a server, turns are short.
- */
-const [fewest, most] = [50, 500]
-const [shortTurnMs, longTurnMs] = [25, 50]
+const turnsOfWork = {
+  maxUnderWay: 500,
+  maxWaiting: 10_000,
+  maxWaitMs: 1_000,
+  maxExpectedMs: 500,
+  maxStandingMs: 150,
+}
 /** Reads of rows leave connections of the pool to sends. */
 const turnsOfReads = { maxUnderWay: 4, maxWaiting: 200, maxWaitMs: 1_000 }
 
@@ -44,19 +48,11 @@ export type UnderWay = ReturnType<typeof createUnderWay>
 export function createUnderWay({
   bodiesMs = lastBodiesMs,
   maxBodyBytes = 16_777_216,
-  work = { ...turnsOfWork, maxUnderWay: most },
+  work = turnsOfWork as Parameters<typeof createTurns>[0],
   waitSeconds = undefined as Metrics['waitSeconds'] | undefined,
 } = {}) {
-  const { maxUnderWay } = work
-  let maxNow = maxUnderWay
-  const socketWait = startSocketWait((workedMs) => {
-    if (workedMs > longTurnMs) maxNow = Math.max(Math.min(fewest, maxUnderWay), maxNow * 0.9)
-    else if (workedMs < shortTurnMs) maxNow = Math.min(maxUnderWay, maxNow * 1.05)
-  })
-  const turns = {
-    work: createTurns({ ...work, maxUnderWay: () => maxNow }),
-    reads: createTurns(turnsOfReads),
-  }
+  const socketWait = startSocketWait()
+  const turns = { work: createTurns(work), reads: createTurns(turnsOfReads) }
   const turnsOfStrangers = createTurns({ maxUnderWay: strangersPerTurn })
   // Two rooms, so that a stranger's slow receipts can't fill the room of sends.
   const bodies = { keyed: createBodyRoom(maxBodyBytes), open: createBodyRoom(maxBodyBytes) }
@@ -120,6 +116,11 @@ export function createUnderWay({
         noTurn,
       )
     },
+
+    /** True if requests wait for a turn. */
+    isCrowded: turns.work.hasWaiting,
+    /** True if the request would get no turn of `work` now. */
+    wouldRefuse: turns.work.wouldRefuse,
 
     /** Gives up bodies that are still arriving. */
     refuseBodies,

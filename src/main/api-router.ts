@@ -2,6 +2,7 @@
 import type { Router } from 'express'
 import { createListedOrigins } from '../access/listed-origins.ts'
 import { captchaRoutes } from '../http/captchas.ts'
+import { createEarlyRefusal } from '../http/early-refusal.ts'
 import { createCalls } from '../http/in-process.ts'
 import { limitRoutes } from '../http/limits.ts'
 import { createNoticeReads } from '../http/notice-reads.ts'
@@ -61,6 +62,7 @@ export async function createApiRouter(shared: Shared, requests: Requests) {
     pluginRouters,
     takesPageTraces: file.browser.traces,
   })
+  const refuse = createEarlyRefusal({ routes, lastKnown: keys.lastKnown, metrics, log, underWay })
   closers.onClose(() => underWay.close())
-  return { router, underWay, calls }
+  return { router, refuse, underWay, calls }
 }

@@ -117,7 +117,7 @@ async function startRoles(shared: Shared, roles: Roles, options: Options) {
 /** Serves the router of the API on its port. Returns the address. */
 async function serveApi(
   { config, closers, metrics, log }: Shared,
-  { router, underWay }: Awaited<ReturnType<typeof createApiRouter>>,
+  { router, refuse, underWay }: Awaited<ReturnType<typeof createApiRouter>>,
   routerBefore: Router | undefined,
   quietMs: number | undefined,
 ): Promise<string> {
@@ -128,7 +128,7 @@ async function serveApi(
     unknownPath: answerUnknownPath({ metrics, log, underWay }),
     trustProxyHops: environment.TRUST_PROXY_HOPS,
   })
-  const server = createHttpServer(app)
+  const server = createHttpServer(app, undefined, refuse)
   const address = await listenAtDoors(server, environment.PORT, environment.HOST)
   const drainMs = environment.DRAIN_SECONDS * 1_000
   closers.onClose(() => server.stop({ drainMs, quietMs, onLateBodies: underWay.refuseBodies }))

@@ -87,6 +87,44 @@ test('a full room: the place is one of the caller with most, also if another has
   ])
 })
 
+test('whether a request would be refused is known before it asks: by app, caller and the time before', async () => {
+  const inTurn = createTurns({ maxUnderWay: 1, maxWaiting: 2, maxExpectedMs: 500 })
+  const ends: (() => void)[] = []
+  const ask = (app: string, caller: string) =>
+    void inTurn(
+      { app, caller },
+      () => new Promise<void>((resolve) => ends.push(resolve)),
+      () => {},
+    )
+  const asked = [
+    ['shop', 'a', 0],
+    ['shop', 'b', 0],
+    ['bank', 'a', 0],
+    ['bank', 'a', 501],
+  ] as const
+  const refused = () =>
+    asked
+      .filter(([app, caller, waitedMs]) => inTurn.wouldRefuse({ app, caller, waitedMs }))
+      .map(([app, caller, waitedMs]) => `${app} ${caller} ${waitedMs}`)
+  expect(refused()).toEqual([])
+  ask('shop', 'a')
+  expect(refused()).toEqual(['bank a 501'])
+  expect(inTurn.hasWaiting()).toBe(false)
+  ask('shop', 'a')
+  expect(inTurn.hasWaiting()).toBe(true)
+  ask('shop', 'a')
+  // Another caller would take the place of the newest request.
+  expect(refused()).toEqual(['shop a 0', 'bank a 501'])
+  ask('shop', 'b')
+  expect(refused()).toEqual(['shop a 0', 'shop b 0', 'bank a 501'])
+  for (let count = 0; count < 3; count++) {
+    await new Promise((resolve) => setImmediate(resolve))
+    ends[count]?.()
+  }
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(refused()).toEqual([])
+})
+
 test('a full room of another app takes no place', async () => {
   const { work, endOne } = open({ maxUnderWay: 1, maxWaiting: 1 })
   const first = [work('shop', 'shop-0'), work('shop', 'shop-1')]
@@ -122,10 +160,13 @@ test('work that fails ends its turn', async () => {
 
 describe('more requests than can be answered in time', () => {
   /** Each work takes 10 ms of a fake clock, one at a time: a hundred a second. */
-  function openSlow() {
+  function openSlow(options: { maxStandingMs?: number } = {}) {
     vi.useFakeTimers()
     releaseLater(() => vi.useRealTimers())
-    const inTurn = createTurns({ maxUnderWay: 1, maxWaitMs: 1_000, maxExpectedMs: 500 })
+    const inTurn = createTurns({
+      ...{ maxUnderWay: 1, maxWaitMs: 1_000, maxExpectedMs: 500 },
+      ...options,
+    })
     const tookMs: Record<string, number[]> = {}
     const refusedAfterMs: Record<string, number[]> = {}
     const ask = async (app: string, caller: string, waitedMs = 0) => {
@@ -159,6 +200,25 @@ describe('more requests than can be answered in time', () => {
     expect(answered.length).toBeGreaterThan(1_000)
     expect(Math.max(...answered)).toBeLessThan(600)
     expect(Math.max(...refused)).toBe(0)
+  })
+
+  test('requests wait without a break for longer than a burst lasts → later ones wait less, and as many are answered', async () => {
+    const { ask, tookMs, refusedAfterMs } = openSlow({ maxStandingMs: 100 })
+    for (let count = 0; count < 2_000; count++) {
+      void ask('shop', 'a')
+      await vi.advanceTimersByTimeAsync(5)
+    }
+    await vi.advanceTimersByTimeAsync(5_000)
+    const [answered = [], refused = []] = [tookMs.a, refusedAfterMs.a]
+    expect(answered.length + refused.length).toBe(2_000)
+    expect(answered.length).toBeGreaterThan(1_000)
+    expect(Math.max(...answered.slice(0, 100))).toBeGreaterThan(200)
+    expect(Math.max(...answered.slice(200))).toBeLessThan(130)
+    // Nothing waits any more, so the next burst may wait as the first one.
+    const before = answered.length
+    for (let count = 0; count < 40; count++) void ask('shop', 'a')
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(answered.length - before).toBe(40)
   })
 
   test('a caller of few and an app of few lose nothing beside them', async () => {
@@ -205,22 +265,4 @@ test('slow turns long ago: a request waits again, because their rate is no longe
   await endOne()
   await endOne()
   expect(await Promise.all(later)).toEqual(['d', 'e'])
-})
-
-test('a smaller number of now: running work goes on, and turns begin again below it', async () => {
-  let max = 3
-  const { begun, work, endOne } = open({ maxUnderWay: () => max, maxWaiting: 10 })
-  const all = Array.from({ length: 8 }, (_, at) => work('shop', `${at}`))
-  await endOne()
-  expect(begun).toHaveLength(4)
-  max = 1
-  for (let count = 0; count < 2; count++) await endOne()
-  expect(begun).toHaveLength(4)
-  await endOne()
-  expect(begun).toHaveLength(5)
-  max = 3
-  await endOne()
-  expect(begun).toHaveLength(8)
-  for (let count = 0; count < 3; count++) await endOne()
-  expect(await Promise.all(all)).not.toContain('refused')
 })
