@@ -10,9 +10,15 @@ import {
 } from './private-server.ts'
 import { askPort, startServerProcess, stopLeftover } from './server-process.ts'
 
+export interface PrivateRedisOptions extends PrivateServerOptions {
+  /** Default: a Redis or Valkey on the PATH. */
+  readonly program?: string | undefined
+}
+
 /** Starts Redis as production should run it: an append-only file, flushed every second, and no eviction. */
-export async function startPrivateRedis(options: PrivateServerOptions): Promise<PrivateServer> {
-  const program = findOrInstall(['redis-server', 'valkey-server'], 'redis-server', redisAdvice)
+export async function startPrivateRedis(options: PrivateRedisOptions): Promise<PrivateServer> {
+  const program =
+    options.program ?? findOrInstall(['redis-server', 'valkey-server'], 'redis-server', redisAdvice)
   const dataDir = openFolder(options.dataDir)
   const password = passwordOf(dataDir)
   const configFile = join(dataDir, 'redis.conf')

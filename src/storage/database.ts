@@ -142,10 +142,17 @@ export function openDatabase(
 
 /**
  * A plan that was made while a partition was empty would read all of it later. So no plan may read a whole table, or sort
- * all open notices because it found them without their order.
+ * all open notices because it found them without their order. Each entry of an index costs as much as a page: otherwise
+ * PostgreSQL 15 looks for ids by reading the whole index of recipients, which is as small while it is empty.
  */
-const plansOnceSql =
-  'SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off'
+const plansOnceSql = [
+  'plan_cache_mode = force_generic_plan',
+  'enable_seqscan = off',
+  'enable_bitmapscan = off',
+  'cpu_index_tuple_cost = 1',
+]
+  .map((setting) => `SET ${setting}`)
+  .join('; ')
 
 type NameOf = NonNullable<ConstructorParameters<typeof PrismaPg>[1]>['statementNameGenerator']
 

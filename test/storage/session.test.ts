@@ -1,6 +1,6 @@
 /** Servers, databases and roles with odd settings: the same times, tables and answers on every connection. */
 import pg from 'pg'
-import { expect, test } from 'vitest'
+import { expect, inject, test } from 'vitest'
 import { openDatabase } from '../../src/storage/database.ts'
 import { reasonsPostgresNotReady } from '../../src/storage/database-ready.ts'
 import { migrate } from '../../src/storage/migrate.ts'
@@ -21,8 +21,11 @@ async function settings({ pool }: { pool: pg.Pool }, values: Settings): Promise<
 
 /** An empty database, and a role that owns nothing in it. */
 async function emptyDatabase() {
-  const { url, pool } = await testDatabase()
-  await pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
+  const { url, pool } = await testDatabase(inject('ownerUrl'))
+  await pool.query(`DO $$ DECLARE name text; BEGIN
+    FOR name IN SELECT nspname FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema$)' LOOP
+      EXECUTE format('DROP SCHEMA %I CASCADE', name);
+    END LOOP; END $$; CREATE SCHEMA public`)
   const role = `role_${process.pid}_${Math.random().toString(36).slice(2)}`
   await pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'own'`)
   releaseLater(async () => {
@@ -46,6 +49,16 @@ const tablesIn = async (pool: pg.Pool) => {
     `SELECT DISTINCT schemaname AS name FROM pg_tables WHERE tablename IN ('notice', '_prisma_migrations', 'api_key')`,
   )
   return rows.map(({ name }) => name)
+}
+
+const schemaOf = async (pool: pg.Pool): Promise<string> =>
+  (await pool.query('SELECT current_schema() AS name')).rows[0].name
+
+/** An address can have parameters already. */
+function withQuery(url: string, parameters: Readonly<Record<string, string>>): string {
+  const changed = new URL(url)
+  for (const [name, value] of Object.entries(parameters)) changed.searchParams.set(name, value)
+  return changed.href
 }
 
 const odd = {
@@ -114,7 +127,7 @@ test('a role that may create only in the second schema of its search_path → th
 
 test('?schema=NAME → the schema is made, has the tables, and is read, beside tables of the same name in public', async () => {
   const { url, pool } = await testDatabase()
-  const inShop = `${url}?schema=My%20shop`
+  const inShop = withQuery(url, { schema: 'My shop' })
   const early = open(inShop)
   const reason = /^migrations not applied: \d+, the first is \d+_first; run npm run migrate$/
   expect(await reasonsPostgresNotReady(early)).toEqual([expect.stringMatching(reason)])
@@ -122,7 +135,7 @@ test('?schema=NAME → the schema is made, has the tables, and is read, beside t
     part: 'postgresql',
   })
   expect((await migrate(inShop)).length).toBeGreaterThan(5)
-  expect((await tablesIn(pool)).toSorted()).toEqual(['My shop', 'public'])
+  expect((await tablesIn(pool)).toSorted()).toEqual(['My shop', await schemaOf(pool)])
   await pool.query(`INSERT INTO "My shop".retention (task, reached)
     VALUES ('here', '00000000-0000-0000-0000-000000000001')`)
   expect(await reasonsPostgresNotReady(early)).toEqual([])
@@ -140,30 +153,35 @@ test('an address without a host before the path → its ?schema counts too', asy
   const { url, pool } = await testDatabase()
   const { username, password, port, pathname } = new URL(url)
   const user = `${username}:${password}`
-  const inShop = `postgresql://${user}@${pathname}?host=127.0.0.1&port=${port}&schema=shop`
+  const inShop = `postgresql://${user}@${pathname}?host=127.0.0.1&port=${port}&schema=store`
   expect((await migrate(inShop)).length).toBeGreaterThan(5)
-  expect((await tablesIn(pool)).toSorted()).toEqual(['public', 'shop'])
+  expect((await tablesIn(pool)).toSorted()).toEqual([await schemaOf(pool), 'store'])
   expect(await reasonsPostgresNotReady(open(inShop))).toEqual([])
 })
 
 test('time limits in the address → Postern keeps to its own, and the connection is not taken for a pooler', async () => {
   const { url } = await testDatabase()
   const database = open(
-    `${url}?statement_timeout=30000&application_name=shop&query_timeout=1&idle_in_transaction_session_timeout=1`,
+    withQuery(url, {
+      statement_timeout: '30000',
+      application_name: 'shop',
+      query_timeout: '1',
+      idle_in_transaction_session_timeout: '1',
+    }),
   )
   expect(await reasonsPostgresNotReady(database)).toEqual([])
   const { rows } = await database.pool.query(
     "SELECT current_setting('statement_timeout') AS statement, current_setting('application_name') AS name",
   )
   expect(rows).toEqual([{ statement: '1200ms', name: 'shop' }])
-  expect(await migrate(`${url}?statement_timeout=5`)).toEqual([])
+  expect(await migrate(withQuery(url, { statement_timeout: '5' }))).toEqual([])
 })
 
 test.each(['require', 'verify-full', 'prefer'])(
   'sslmode=%s, and a server without TLS → the reason is named',
   async (mode) => {
     const { url } = await testDatabase()
-    expect(await reasonsPostgresNotReady(open(`${url}?sslmode=${mode}`))).toEqual([
+    expect(await reasonsPostgresNotReady(open(withQuery(url, { sslmode: mode })))).toEqual([
       'postgresql does not speak TLS, which DATABASE_URL asks for (sslmode)',
     ])
   },

@@ -10,8 +10,8 @@ import { makeCluster } from '../../src/dev/private-postgres.ts'
 
 const freshPostgres = (dataFolder: string) => join(dataFolder, 'fresh-postgres')
 
-export async function makeFreshPostgres(dataFolder: string): Promise<void> {
-  await makeCluster(freshPostgres(dataFolder))
+export async function makeFreshPostgres(dataFolder: string, programs?: string): Promise<void> {
+  await makeCluster(freshPostgres(dataFolder), programs)
 }
 
 /** Copies nothing if the run got its PostgreSQL from outside. Then the server makes its own cluster. */

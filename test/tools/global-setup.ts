@@ -17,6 +17,8 @@ declare module 'vitest' {
     redisUrl: string
     /** A PostgreSQL in which databases may be created. */
     postgresUrl: string
+    /** The same, as the owner of the server, who may make roles. */
+    ownerUrl: string
     /** The migrated database that `testDatabase()` clones. */
     templateDatabase: string
     /** Removed after the run. */
@@ -56,6 +58,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const redisUrl = redis?.url ?? (process.env.REDIS_URL as string)
   const postgresUrl = postgres?.url ?? (process.env.DATABASE_URL as string)
 
+  // For the processes of the tests, which begin later.
+  if (redis?.env.CA_FILE) process.env.NODE_EXTRA_CA_CERTS = redis.env.CA_FILE
+
   // A run that a signal stops gets no teardown.
   process.once('exit', removeFolders)
 
@@ -64,6 +69,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
   project.provide('redisUrl', redisUrl)
   project.provide('postgresUrl', postgresUrl)
+  project.provide('ownerUrl', postgres?.ownerUrl ?? postgresUrl)
   project.provide('templateDatabase', templateDatabase)
   project.provide('world', world.name)
   project.provide('serverEnv', redis?.env ?? {})

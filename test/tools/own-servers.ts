@@ -8,8 +8,10 @@ import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
 import { startPrivateRedis } from '../../src/dev/private-redis.ts'
 import type { PrivateServer, PrivateServerOptions } from '../../src/dev/private-server.ts'
 import { parentOf } from '../../src/dev/server-process.ts'
+import { findWorld } from '../worlds/worlds.ts'
 import { copyFreshPostgres } from './fresh-postgres.ts'
 import { releaseLater } from './release.ts'
+import { postgresOf, redisProgramOf } from './world.ts'
 
 /** A server of one test, which may break it. Its address stays the same after restarts. */
 export interface OwnServer {
@@ -33,15 +35,27 @@ export interface OwnServer {
  * one.
  */
 export function ownRedis(flags?: readonly string[], password?: string): Promise<OwnServer> {
-  return ownServer(startPrivateRedis, flags, async (dataDir) => {
+  const program = redisProgramOf(findWorld(inject('world')))
+  const start: typeof startPrivateRedis = (options) => startPrivateRedis({ ...options, program })
+  return ownServer(start, flags, async (dataDir) => {
     // If it exists, the server uses it and makes none.
     if (password) await writeFile(join(dataDir, 'password'), password, { mode: 0o600 })
   })
 }
 
-/** Durable as in production; not migrated. `diskMb`: on a disk of that size, which only root can mount. */
+/**
+ * Durable as in production; not migrated. With the version and settings of the run's world. `diskMb`: on a disk of that
+ * size, which only root can mount.
+ */
 export function ownPostgres(flags?: readonly string[], diskMb?: number): Promise<OwnServer> {
-  return ownServer(startPrivatePostgres, flags, async (dataDir) => {
+  const world = postgresOf(findWorld(inject('world')).postgres)
+  const start: typeof startPrivatePostgres = (options) =>
+    startPrivatePostgres({
+      ...options,
+      flags: [...world.flags, ...(options.flags ?? [])],
+      programs: world.programs,
+    })
+  return ownServer(start, flags, async (dataDir) => {
     if (diskMb) {
       if (!mountDisk(dataDir, diskMb)) throw new Error('a small disk cannot be mounted here')
       releaseLater(() => unmountDisk(dataDir))

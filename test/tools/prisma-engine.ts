@@ -28,7 +28,7 @@ const filters = { externalTables: [], externalEnums: [] }
 
 export async function openPrismaEngine(url: string) {
   await loadEngine()
-  const factory = bindMigrationAwareSqlAdapterFactory(readingChars(url))
+  const factory = bindMigrationAwareSqlAdapterFactory(await readingChars(url))
   const models: [string, string][] = [[schema.path, schema.content]]
   const engine = await engineModule.SchemaEngine.new({ datamodels: models }, () => {}, factory)
   return {
@@ -92,7 +92,7 @@ const textOid = 25
  * The adapter can't read PostgreSQL's internal type "char", which is frequent in the catalogues that the engine
  * reads.
  */
-function readingChars(url: string): SqlMigrationAwareDriverAdapterFactory {
+async function readingChars(url: string): Promise<SqlMigrationAwareDriverAdapterFactory> {
   const charColumns = new Set<string>()
   class Pool extends pg.Pool {
     override query = (async (...args: Parameters<pg.Pool['query']>) => {
@@ -105,10 +105,14 @@ function readingChars(url: string): SqlMigrationAwareDriverAdapterFactory {
       return result
     }) as unknown as pg.Pool['query']
   }
-  const pool = new Pool({ connectionString: url, max: 1 })
+  // Its native form reads times in binary form, in any DateStyle.
+  const pool = new Pool({ connectionString: url, max: 1, options: '-c datestyle=ISO' })
   pool.on('error', () => {})
   releaseLater(() => pool.end())
-  const factory = new PrismaPg(pool)
+  const { rows } = await pool.query('SELECT current_schema() AS schema')
+  const factory = new PrismaPg(pool, {
+    schema: new URL(url).searchParams.get('schema') ?? rows[0].schema,
+  })
   const connect = factory.connect.bind(factory)
   factory.connect = async () => {
     const adapter = await connect()

@@ -22,6 +22,11 @@ interface WorldServer {
   kill(): Promise<unknown>
 }
 
+interface WorldPostgres extends WorldServer {
+  /** As the owner of the server. */
+  readonly ownerUrl: string
+}
+
 /** Fast and not durable: what a test writes need not survive. */
 const careless = { fsync: 'off', full_page_writes: 'off', max_connections: '400' }
 
@@ -29,13 +34,11 @@ const careless = { fsync: 'off', full_page_writes: 'off', max_connections: '400'
 export async function startWorldPostgres(
   folder: string,
   world: PostgresWorld = {},
-): Promise<WorldServer> {
+): Promise<WorldPostgres> {
   const dataDir = join(folder, 'postgres')
-  const programs = world.major && debianPrograms(world.major)
-  await makeFreshPostgres(folder)
-  if (!programs) await copyFreshPostgres(folder, dataDir)
-  const settings = Object.entries({ ...careless, ...world.settings })
-  const flags = settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const { flags, programs } = postgresOf({ ...world, settings: { ...careless, ...world.settings } })
+  await makeFreshPostgres(folder, programs)
+  await copyFreshPostgres(folder, dataDir)
   const server = await startPrivatePostgres({ dataDir, flags, programs })
   const url = new URL(server.url)
   if (world.role) {
@@ -43,11 +46,24 @@ export async function startWorldPostgres(
     url.username = role
   }
   url.search = world.query ?? ''
-  if (!world.pooler) return { url: url.href, kill: () => server.kill() }
+  const ownerUrl = server.url
+  if (!world.pooler) return { url: url.href, ownerUrl, kill: () => server.kill() }
   const pooler = await startPooler(folder, url)
   return {
     url: pooler.url,
+    ownerUrl,
     kill: () => Promise.all([pooler.kill(), server.kill()]),
+  }
+}
+
+/** The version and the settings of the world's server. */
+export function postgresOf({ major, settings = {} }: PostgresWorld = {}): {
+  flags: string[]
+  programs: string | undefined
+} {
+  return {
+    flags: Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    programs: major && debianPrograms(major),
   }
 }
 
@@ -130,6 +146,10 @@ async function onServer(url: string, work: (client: pg.Client) => Promise<unknow
   }
 }
 
+/** Undefined for the Redis that the machine has. */
+export const redisProgramOf = ({ redis }: Pick<World, 'redis'>) =>
+  redis === 'valkey' ? findProgram('valkey-server') : undefined
+
 /** A Redis with numbered databases. `env`: what its clients need. */
 export async function startWorldRedis(
   folder: string,
@@ -137,9 +157,8 @@ export async function startWorldRedis(
 ): Promise<WorldServer & { env: Record<string, string> }> {
   const flags = ['--appendonly', 'no', '--databases', '1024']
   const dataDir = join(folder, 'redis')
-  if (redis === 'valkey') findProgram('valkey-server')
   if (redis !== 'tls') {
-    const server = await startPrivateRedis({ dataDir, flags })
+    const server = await startPrivateRedis({ dataDir, flags, program: redisProgramOf({ redis }) })
     return { url: server.url, kill: () => server.kill(), env: {} }
   }
   const { caFile, keyFile, certFile } = makeCertificate(folder)

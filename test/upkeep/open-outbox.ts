@@ -5,7 +5,7 @@ import { createMetrics } from '../../src/base/metrics.ts'
 import { createEventOutbox, type EventOutbox } from '../../src/notice/event-outbox.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { type Receiver, startEventDispatcher } from '../../src/upkeep/event-dispatcher.ts'
-import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
+import { moveDatabaseClock, testDatabase, useMovedClock } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'
 
 export const secret = 'a secret of the dispatcher tests'
@@ -20,7 +20,7 @@ export async function openOutbox(options: { pollMs?: number; isClockFrozen?: boo
   if (isClockFrozen) {
     await moveDatabaseClock({ pool }, `to_timestamp(${Date.now() / 1_000 + 60})`)
     // The connection that moved the clock uses it too.
-    await pool.query('SET search_path = public, pg_catalog')
+    await pool.query(useMovedClock)
   }
   const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
   releaseLater(() => database.close())

@@ -25,9 +25,9 @@ async function standingStill(sweepReceipts = async () => {}) {
   releaseLater(() => database.close())
   const store = createNoticeStore(database, { claimMs: 10_000 })
   const queued: string[] = []
-  let passes = 0
   /** Starts it and waits until it has made so many passes. */
   async function look(times: number) {
+    let passes = 0
     const reconciler = startReconciler({
       store: {
         ...store,

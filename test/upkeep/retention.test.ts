@@ -383,7 +383,7 @@ describe('Idempotency-Keys', () => {
     await pool.query(
       `INSERT INTO idempotency_key (app, key_hash, request_hash, notice_id, created_at)
        SELECT 'default', n::text::bytea, '', gen_random_uuid(), to_timestamp($1) - age * interval '1 hour'
-       FROM generate_series(1, 2500) AS n, LATERAL (SELECT CASE WHEN n > 2400 THEN 23.9 ELSE 24.1 END AS age)`,
+       FROM generate_series(1, 2500) AS n, LATERAL (SELECT CASE WHEN n > 2400 THEN 23.9 ELSE 24.1 END AS age) AS each`,
       [nowMs / 1_000],
     )
     await run()

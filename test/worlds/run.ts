@@ -12,10 +12,10 @@ import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { findWorld, runsRooms, type World, worlds } from './worlds.ts'
+import { allAtOnce, findWorld, runsRooms, type World, whyMissing, worlds } from './worlds.ts'
 
-/** The rooms whose tests use a server. Documents, pages and pure code are the same in every world. */
-const rooms = [
+/** Documents and pages are the same in every world. */
+const roomsOfServers = [
   'access',
   'captcha',
   'commands',
@@ -31,13 +31,15 @@ const rooms = [
   'storage',
   'support',
   'upkeep',
-].map((room) => `test/${room}/`)
+]
+/** Pure code, for which only zones, languages and versions of Node differ. */
+const roomsOfProcesses = ['base', 'config', 'crypto', 'providers', 'recipient']
 
 const given = process.argv.slice(2)
 const end = given.indexOf('--')
 const names = end < 0 ? given : given.slice(0, end)
-const tests = end < 0 ? rooms : given.slice(end + 1)
-const chosen = names.length > 0 ? names.map(findWorld) : worlds
+const tests = end < 0 ? [] : given.slice(end + 1)
+const chosen = names.length > 0 ? names.map(findWorld) : [allAtOnce, ...worlds]
 
 const folder = mkdtempSync(join(tmpdir(), 'postern-worlds-'))
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
@@ -49,10 +51,18 @@ await report('the story', ['--project', 'slow', 'test/worlds', '-t', storyNames]
   STORY: 'each',
 })
 for (const world of chosen.filter(runsRooms)) {
-  await report(world.name, ['--project', 'rooms', ...tests], environmentOf(world))
+  const reason = whyMissing(world)
+  if (reason) rows.push(`${world.name}: skipped, ${reason}`)
+  else await report(world.name, ['--project', 'rooms', ...testsFor(world)], environmentOf(world))
 }
 process.stdout.write(`\n${rows.join('\n')}\n`)
 process.exitCode = isRed ? 1 : 0
+
+function testsFor(world: World): readonly string[] {
+  if (tests.length > 0) return tests
+  const rooms = [...roomsOfServers, ...(world.env || world.node ? roomsOfProcesses : [])]
+  return rooms.map((room) => `test/${room}/`)
+}
 
 /** Variables of the tests in this world, and of all processes that they start. */
 function environmentOf(world: World): Record<string, string> {

@@ -8,8 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { expect, inject, test } from 'vitest'
-import { findOnPath } from '../../src/dev/find-or-install.ts'
-import { findProgram, makeCertificate } from '../tools/debian-server.ts'
+import { makeCertificate } from '../tools/debian-server.ts'
 import { environmentWithNode } from '../tools/node-versions.ts'
 import type { OwnServer } from '../tools/own-servers.ts'
 import { clientOf, processEnv, type Reply, startInHost } from '../tools/postern.ts'
@@ -23,7 +22,7 @@ import {
   startWorldRedis,
 } from '../tools/world.ts'
 import { storyPolicy, tellStory } from './story.ts'
-import { hasSeveralRedis, together, type World, worlds } from './worlds.ts'
+import { allAtOnce, hasSeveralRedis, together, type World, whyMissing, worlds } from './worlds.ts'
 
 async function startServers(world: World): Promise<Record<string, string>> {
   const folder = mkdtempSync(join(inject('dataFolder'), 'world-'))
@@ -82,17 +81,6 @@ function patient(client: ReturnType<typeof clientOf>): ReturnType<typeof clientO
   }
 }
 
-/** The reason why a world cannot be had here. Undefined if it can. */
-function missing(world: World): string | undefined {
-  if (world.redis === 'valkey' && !findOnPath('valkey-server')) return 'no valkey-server here'
-  try {
-    if (world.postgres?.pooler) findProgram('pgbouncer')
-  } catch {
-    return 'no pgbouncer here'
-  }
-  return undefined
-}
-
 async function expectRefused(
   reason: string,
   migrated: { code: number; stderr: string },
@@ -114,12 +102,13 @@ async function expectRefused(
   expect(sent.status).toBe(503)
 }
 
-const here = worlds.filter((world) => {
-  const reason = missing(world)
+const isEach = process.env.STORY === 'each'
+const here = [...(isEach ? [allAtOnce] : []), ...worlds].filter((world) => {
+  const reason = whyMissing(world)
   if (reason) test.skip(`the story in the world ${world.name} (skipped: ${reason})`)
   return !reason
 })
-for (const world of process.env.STORY === 'each' ? here : together(here)) {
+for (const world of isEach ? here : together(here)) {
   const outcome = world.refused ? ' → refused with its reason' : ''
   test(`the story in the world ${world.name}${outcome}`, async () => {
     const servers = { ...(await startServers(world)), ...world.env }

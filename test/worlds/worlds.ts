@@ -1,3 +1,5 @@
+import { findOnPath, findOrInstall } from '../../src/dev/find-or-install.ts'
+
 /**
  * Worlds in which Postern must work: servers, languages and versions that its developers do not have. Each is data: a
  * name, and what differs from a private PostgreSQL and Redis in UTC. The suite runs the story in all of them, several at
@@ -81,6 +83,27 @@ export const worlds: readonly World[] = [
   { name: 'express-5', express: 5 },
 ]
 
+/** Everything that can be combined. One run of the rooms in it finds most of what any of the others finds. */
+export const allAtOnce: World = {
+  name: 'all-at-once',
+  postgres: {
+    major: 15,
+    settings: {
+      timezone: 'Asia/Shanghai',
+      datestyle: 'German, DMY',
+      default_transaction_isolation: 'serializable',
+    },
+    role: { search_path: 'app, public', intervalstyle: 'iso_8601', lock_timeout: '100ms' },
+    roleSchema: 'app',
+  },
+  redis: 'tls',
+  env: {
+    TZ: 'America/St_Johns',
+    LANG: 'tr_TR.UTF-8',
+    NODE_OPTIONS: '--max-old-space-size=384',
+  },
+}
+
 /**
  * Few worlds that have all that these have: what differs in one is added to another that is as usual there. A host app runs
  * in the process of the tests, so its world gets no Node, no variables and no ended connections. A world that is refused
@@ -112,9 +135,22 @@ export const runsRooms = (world: World): boolean =>
 
 export const hasSeveralRedis = ({ redis }: World): boolean => /sentinel|cluster/.test(redis ?? '')
 
-export function findWorld(name: string | undefined): World {
-  if (!name) return { name: 'ours' }
-  const found = worlds.find((world) => world.name === name)
+/** The reason why a world cannot be had on this machine. Undefined if it can. */
+export function whyMissing(world: World): string | undefined {
+  if (world.redis === 'valkey' && !findOnPath('valkey-server')) return 'no valkey-server here'
+  try {
+    if (world.postgres?.pooler) findOrInstall(['pgbouncer'], 'pgbouncer', 'no pgbouncer here')
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+const ours: World = { name: 'ours' }
+
+export function findWorld(name = ours.name): World {
+  if (name === ours.name) return ours
+  const found = [allAtOnce, ...worlds].find((world) => world.name === name)
   if (!found)
     throw new Error(`no world ${name}; there are ${worlds.map((one) => one.name).join(', ')}`)
   return found
