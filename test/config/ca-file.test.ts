@@ -8,16 +8,17 @@ import { createServer as createTlsServer, TLSSocket } from 'node:tls'
 import { expect, inject, test } from 'vitest'
 import { testDatabase } from '../tools/database.ts'
 import { makeCertificate } from '../tools/debian-server.ts'
+import { ownRedis } from '../tools/own-servers.ts'
 import { posternEnv } from '../tools/postern.ts'
 import { runCommand } from '../tools/processes.ts'
-import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { startSmtp } from '../tools/smtp.ts'
 
 const folder = mkdtempSync(join(inject('runFolder'), 'tls-'))
 const { caFile, keyFile, certFile } = makeCertificate(folder)
 const identity = { key: readFileSync(keyFile), cert: readFileSync(certFile) }
-const [redis, database] = [await testRedis(), await testDatabase()]
+// A Redis without TLS, in each world.
+const [redis, database] = [await ownRedis(), await testDatabase()]
 
 /** TLS in front of a server on loopback, as each server does it: Redis at once, PostgreSQL after a request. */
 async function startTls(url: string, isPostgres: boolean): Promise<number> {
@@ -60,14 +61,14 @@ async function settings(): Promise<Record<string, string>> {
   }
   const routes = { email: [{ use: ['mail'] }], sms: [{ use: ['box'] }] }
   return posternEnv({
-    redis: { ...redis, url: redisUrl.href },
-    database: { ...database, url: postgresUrl.href },
+    redis: { url: redisUrl.href },
+    database: { url: postgresUrl.href },
     policyFile: { providers, routes },
   })
 }
 
 test('PostgreSQL, Redis and SMTP of a private authority: out of reach without CA_FILE, in order with it', async () => {
-  const env = await settings()
+  const { CA_FILE: _, ...env } = await settings()
   const examined = async (more: Record<string, string>, cwd?: string) => {
     const { stdout } = await runCommand('doctor', ['--json'], { ...env, ...more }, cwd)
     const found = JSON.parse(stdout) as { subject: string; state: string; [name: string]: string }[]

@@ -196,7 +196,11 @@ describe('I25: /readyz is 503 while no send could succeed, says why, and recover
       what: 'PostgreSQL refuses our password',
       break: async () => {
         await owner.query(`ALTER ROLE product PASSWORD 'another'`)
-        await reconnect()
+        // A connection that is just being made may still have the old password.
+        await eventually(async () => {
+          await reconnect()
+          return (await send()) !== 202
+        })
       },
       mend: () => owner.query(`ALTER ROLE product PASSWORD 'product'`),
       reason: 'postgresql refuses the user or password; check DATABASE_URL',
