@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import pg from 'pg'
+import type pg from 'pg'
 import { expect, test } from 'vitest'
 import { migrate } from '../../src/storage/migrate.ts'
 import { type TestDatabase, testDatabase } from '../tools/database.ts'
@@ -20,10 +20,9 @@ async function oneMigration(): Promise<URL> {
 }
 
 /** A transaction that has read the table and stays open. */
-async function leaveOpen({ url }: TestDatabase): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  releaseLater(() => client.end())
+async function leaveOpen({ pool }: TestDatabase): Promise<pg.ClientBase> {
+  const client = await pool.connect()
+  releaseLater(() => client.release(true))
   await client.query('BEGIN')
   await client.query('SELECT id FROM api_key LIMIT 1')
   return client

@@ -105,14 +105,14 @@ async function readingChars(url: string): Promise<SqlMigrationAwareDriverAdapter
       return result
     }) as unknown as pg.Pool['query']
   }
-  // Its native form reads times in binary form, in any DateStyle.
-  const pool = new Pool({ connectionString: url, max: 1, options: '-c datestyle=ISO' })
+  // Its native form reads times in any DateStyle, and uses the schema of the address.
+  const wanted = new URL(url).searchParams.get('schema')
+  const options = `-c datestyle=ISO ${wanted ? `-c search_path=${wanted}` : ''}`
+  const pool = new Pool({ connectionString: url, max: 1, options })
   pool.on('error', () => {})
   releaseLater(() => pool.end())
   const { rows } = await pool.query('SELECT current_schema() AS schema')
-  const factory = new PrismaPg(pool, {
-    schema: new URL(url).searchParams.get('schema') ?? rows[0].schema,
-  })
+  const factory = new PrismaPg(pool, rows[0])
   const connect = factory.connect.bind(factory)
   factory.connect = async () => {
     const adapter = await connect()

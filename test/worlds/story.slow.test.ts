@@ -7,6 +7,7 @@ import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import pg from 'pg'
 import { expect, inject, test } from 'vitest'
 import { makeCertificate } from '../tools/debian-server.ts'
 import { environmentWithNode } from '../tools/node-versions.ts'
@@ -81,6 +82,18 @@ function patient(client: ReturnType<typeof clientOf>): ReturnType<typeof clientO
   }
 }
 
+/** Otherwise all of Postern could be wrong together, and the story would hold. */
+async function expectTablesWhereWanted({ postgres = {} }: World, url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const { rows } = await client.query(
+    `SELECT schemaname AS name FROM pg_tables WHERE tablename = 'notice_default'`,
+  )
+  await client.end()
+  const inAddress = new URL(url).searchParams.get('schema')
+  expect(rows).toEqual([{ name: postgres.roleSchema ?? inAddress ?? 'public' }])
+}
+
 async function expectRefused(
   reason: string,
   migrated: { code: number; stderr: string },
@@ -121,6 +134,7 @@ for (const world of isEach ? here : together(here)) {
     const migrated = await runCommand('migrate', [], env)
     if (world.refused) return expectRefused(world.refused, migrated, env)
     if (migrated.code !== 0) throw new Error(migrated.stderr)
+    await expectTablesWhereWanted(world, servers.DATABASE_URL as string)
     const key = env.BOOTSTRAP_SECRET_KEY as string
     if (world.express) {
       const host = await startInHost(
