@@ -23,13 +23,13 @@ export function draw(view: View, state: State, around: Around): void {
   const lockMs = lockMsOf(state, to)
   const time = timeLeft(waitMs)
   const isBack = leftCode(state, to) !== undefined
-  const canSend = !busyWith && (waitMs === 0 || isBack)
+  const canSend = !busyWith && (!waitMs || isBack)
   const mayType = canType(state)
   const mayLeave = canLeave(state)
   const other = settings.channels.find((each) => each !== channel)
   // A lock that the service reported before a reload, or before the number changed.
   const locked = { name: 'locked', tone: 'wrong' } as const
-  const shown: State['message'] = message ?? (lockMs > 0 ? locked : undefined)
+  const shown: State['message'] = message ?? (lockMs ? locked : undefined)
   const at = clockTime(lockMs, settings.language)
   const note = noteFor(state, shown?.name, waitMs)
 
@@ -40,14 +40,14 @@ export function draw(view: View, state: State, around: Around): void {
   })
   view.root.classList.toggle('postern-passed', isPassed)
   drawAddress(view, state, around)
-  set(view.send, text(isBack ? 'enterCode' : waitMs > 0 ? 'sendIn' : 'send', { time }))
+  set(view.send, text(isBack ? 'enterCode' : waitMs ? 'sendIn' : 'send', { time }))
   setEnabled(view.send, canSend)
   set(view.codeTitle, text('codeLabel', { to: isolated(sent?.shownTo ?? '') }))
   view.drawCode(state, mayType, wrong === 'code')
   set(view.message, shown ? text(shown.name, { at, ...shown.values }) : '')
   // The space depends only on the note. A screen reader repeats a text that changes.
   set(view.note, note ? text(note).replace(/^.*[^。]$/, ' $&') : '')
-  drawLink(view.again, sent && text(waitMs > 0 ? 'againIn' : 'again', { time }), canSend)
+  drawLink(view.again, sent && text(waitMs ? 'againIn' : 'again', { time }), canSend)
   drawLink(view.other, other && text(other === 'sms' ? 'useSms' : 'useEmail'), mayLeave)
   const hasChange = sent && (!given || given.input)
   drawLink(view.change, hasChange && text(ofChannel(channel, 'Change')), mayLeave)
@@ -114,10 +114,9 @@ function drawLink(link: HTMLElement, text: string | undefined, isEnabled: boolea
 /** The next step after a message. */
 function noteFor(state: State, name: TextName | undefined, waitMs: number): TextName | undefined {
   if (!state.sent || state.busyWith || state.isPassed) return undefined
-  if (isAlive(state))
-    return waitMs > 0 ? undefined : tellsOfCode.includes(name) ? 'canResend' : 'ready'
+  if (isAlive(state)) return waitMs ? undefined : tellsOfCode.includes(name) ? 'canResend' : 'ready'
   if (!endsCode.includes(name)) return undefined
-  return waitMs > 0 ? 'askNewLater' : 'askNew'
+  return waitMs ? 'askNewLater' : 'askNew'
 }
 const tellsOfCode: (TextName | undefined)[] = ['sent', 'sentEmail', 'sentAgain', 'sentAgainEmail']
 const endsCode: (TextName | undefined)[] = ['wrongLast', 'gone', 'expired']

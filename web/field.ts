@@ -56,7 +56,7 @@ export function createField(
       held() {
         if (state.busyWith) return
         // A lock is shown with its end.
-        if (lockMsOf(state, screen.addressOf()) === 0)
+        if (!lockMsOf(state, screen.addressOf()))
           complain('required', state.sent ? 'code' : 'address')
         const entry = state.sent ? view.code : (screen.givenNow()?.input ?? view.entry())
         entry.focus()
@@ -70,7 +70,7 @@ export function createField(
       pageTyped: follow,
       // The pass is already used, so the field starts again.
       shownAgain: () => state.isPassed && moves.reset(),
-      languageChanged: redraw,
+      textsChanged: redraw,
     })
   let form = watch()
   moves.begin()

@@ -11,7 +11,7 @@ export function watchForm(
     pageTyped(): void
     /** Called when the browser shows the page again from its history. */
     shownAgain(): void
-    languageChanged(): void
+    textsChanged(): void
   },
 ) {
   const watching = new AbortController()
@@ -26,10 +26,17 @@ export function watchForm(
   addEventListener('online', on.online, { signal })
   addEventListener('input', on.pageTyped, { signal })
   addEventListener('pageshow', ({ persisted }) => persisted && on.shownAgain(), { signal })
-  const languages = new MutationObserver(on.languageChanged)
-  languages.observe(document, { attributeFilter: ['lang'], subtree: true })
-  signal.addEventListener('abort', () => languages.disconnect())
-  return { stop: () => watching.abort(), submit: () => form?.requestSubmit() }
+  const texts = new MutationObserver(on.textsChanged)
+  texts.observe(document, { attributeFilter: ['lang'], subtree: true })
+  // Attributes such as `text-send`.
+  texts.observe(host, { attributes: true })
+  return {
+    stop(): void {
+      watching.abort()
+      texts.disconnect()
+    },
+    submit: () => form?.requestSubmit(),
+  }
 
   /** Needed only for a form with `novalidate`. In other forms, the browser finds the invalid field first. */
   function submitted(event: Event): void {

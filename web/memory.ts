@@ -20,7 +20,7 @@ export function createMemory({ state, change }: Screen, settings: Settings) {
 
     /** Stores how long the service will refuse sends to this address (`waits`), or its checks and sends (`locks`). */
     hold(what: 'waits' | 'locks', to: string, forMs: number): void {
-      const until = { to, untilMs: Date.now() + forMs }
+      const until = { to, untilMs: Date.now() + forMs, forMs }
       change({ [what]: { ...state[what], [state.channel]: until } })
       save()
     },

@@ -158,16 +158,10 @@ export function caretIn(text: string, before: string, isForward: boolean): numbe
 }
 
 function groupsOf(digits: string, code: string): string[] {
-  let rest = digits
-  const groups = sizesOf(code).map((size, index, sizes) => {
-    const group = rest.slice(0, index < sizes.length - 1 ? size : undefined)
-    rest = rest.slice(group.length)
-    return group
-  })
-  return groups.filter(Boolean)
+  const sizes = [...(groupSizes[code] ?? '333')]
+  const groups = sizes.map((size, index) => (sizes[index + 1] ? `(.{0,${size}})` : '(.*)'))
+  return new RegExp(groups.join('')).exec(digits)?.slice(1).filter(Boolean) ?? []
 }
-
-const sizesOf = (code: string) => [...(groupSizes[code] ?? '333')].map(Number)
 
 const trunkPrefixOf = (code: string) => new RegExp(`^(${trunkPrefixes[code] ?? '0'})`)
 

@@ -29,6 +29,10 @@ export class PosternCode extends Base {
     this.querySelector('.postern-field')?.remove()
     // Removes text that was meant for browsers without JavaScript. The style can hide elements, but not bare text.
     for (const node of this.childNodes) if (node.nodeType === Node.TEXT_NODE) node.nodeValue = ''
+    // Texts that the page gave before this script arrived are a property that hides the one of the class.
+    const { texts } = this
+    delete (this as { texts?: unknown }).texts
+    this.#texts = texts ?? {}
     const settings = settingsOf(this)
     this.#field = createField(
       this,
@@ -67,8 +71,8 @@ export class PosternCode extends Base {
   get texts(): Partial<Texts> {
     return this.#texts
   }
-  set texts(texts: Partial<Texts>) {
-    this.#texts = texts
+  set texts(texts: Partial<Texts> | undefined) {
+    this.#texts = texts ?? {}
     this.#field?.redraw()
   }
 

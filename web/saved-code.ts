@@ -18,7 +18,7 @@ export interface SentCode {
 }
 
 /** End of a wait or of a lock, for one address of each channel. */
-export type Held = Partial<Record<Channel, { to: string; untilMs: number }>>
+export type Held = Partial<Record<Channel, { to: string; untilMs: number; forMs: number }>>
 
 export interface Saved {
   channel: Channel

@@ -59,8 +59,8 @@ export function addressStep(state: State, channel: Channel): State {
 /** The code to which the person can go back: it went to this address, may still pass, and no other can be sent yet. */
 export function leftCode(state: State, to: string): SentCode | undefined {
   const { sent, left } = state
-  const isOpen = left?.to === to && left.expiresAtMs > Date.now() && waitMsOf(state, to) > 0
-  return isOpen && !sent ? left : undefined
+  if (sent || left?.to !== to || left.expiresAtMs <= Date.now()) return undefined
+  return waitMsOf(state, to) && !lockMsOf(state, to) ? left : undefined
 }
 
 /** Time until the service compares codes of this address again. */
@@ -70,9 +70,14 @@ export const lockMsOf = ({ locks, channel }: State, to: string) => msLeft(locks[
 export const waitMsOf = (state: State, to: string) =>
   Math.max(msLeft(state.waits[state.channel], to), lockMsOf(state, to))
 
-/** The rest of a wait or lock. 0 if it belongs to another address. */
+/** A smaller step of the clock is ignored. */
+const clockStepMs = 1_000
+
+/** The rest of a wait or lock. 0 if it belongs to another address, or if the clock was put back. */
 function msLeft(held: Held[Channel], to: string): number {
-  return held?.to === to ? Math.max(0, held.untilMs - Date.now()) : 0
+  if (held?.to !== to) return 0
+  const leftMs = held.untilMs - Date.now()
+  return leftMs > held.forMs + clockStepMs ? 0 : Math.max(0, leftMs)
 }
 
 /** Whether a sent code may still pass. */

@@ -371,6 +371,17 @@ describe('back at the number while its code is valid', () => {
     expect(asked).toHaveLength(1)
   })
 
+  test('checks are locked → the number leads to no code that can’t be entered', async () => {
+    const { page } = await open(field(), ({ path }) =>
+      path.endsWith('/check') ? refused(429, 'locked', { retryAfterMs: 900_000 }) : waiting(),
+    )
+    await send(page)
+    await partsOf(page).code.fill('1234')
+    await said(page).toContain('Too many wrong codes')
+    await page.getByText('Change number').click()
+    await expect.poll(() => partsOf(page).send.textContent()).toMatch(/^Send code in 1[45]:/)
+  })
+
   test('no try is left → there is nothing to go back to', async () => {
     const { page } = await open(field(), ({ path }) =>
       path.endsWith('/check') ? refused(422, 'code_mismatch', { triesLeft: 0 }) : waiting(),
@@ -446,4 +457,45 @@ test('checks are locked, and the button of the form is pressed → until when st
   await said(page).toContain('Too many wrong codes. You can request a new one at')
   await page.getByRole('button', { name: 'Go' }).click()
   await said(page).toContain('Too many wrong codes. You can request a new one at')
+})
+
+describe('the texts of the page', () => {
+  const texts = `document.querySelector('postern-code').texts = { send: 'Los' }`
+  const send = (page: Page) => expect.poll(() => partsOf(page).send.textContent())
+
+  test('are given before the script arrives → the field has them', async () => {
+    const { page } = await open(`${field()}<script>${texts}</script>`, () => newCode())
+    await send(page).toBe('Los')
+    await run(page, `field.texts = { send: 'Weiter' }`)
+    await send(page).toBe('Weiter')
+  })
+
+  test('are taken back, as React does it → the field has its own', async () => {
+    const { page } = await open(field(), () => newCode())
+    await page.evaluate(texts)
+    await send(page).toBe('Los')
+    await run(page, 'field.texts = undefined')
+    await send(page).toBe('Send code')
+  })
+
+  test('change as attributes → the field shows the new ones', async () => {
+    const { page } = await open(field('text-send="Los"'), () => newCode())
+    await send(page).toBe('Los')
+    await run(page, `field.setAttribute('text-send', 'Weiter')`)
+    await send(page).toBe('Weiter')
+    await run(page, `field.removeAttribute('text-send')`)
+    await send(page).toBe('Send code')
+  })
+})
+
+test('the clock of the device is put back by an hour → no countdown of an hour, and the service decides', async () => {
+  const { page, asked } = await open(field(), () =>
+    newCode({ resendAt: new Date(Date.now() + 60_000).toISOString() }),
+  )
+  await send(page)
+  expect(await partsOf(page).again.textContent()).toMatch(/^Send again in/)
+  await page.evaluate('{ const now = Date.now; Date.now = () => now() - 3_600_000 }')
+  await expect.poll(() => partsOf(page).again.textContent()).toBe('Send again')
+  await partsOf(page).again.click()
+  await expect.poll(() => asked.length).toBe(2)
 })

@@ -13,8 +13,8 @@ const sent = {
 const saved: Saved = {
   channel: 'sms',
   sent,
-  waits: { sms: { to: sent.to, untilMs: 3_600_000 } },
-  locks: { sms: { to: sent.to, untilMs: 900_000 } },
+  waits: { sms: { to: sent.to, untilMs: 3_600_000, forMs: 60_000 } },
+  locks: { sms: { to: sent.to, untilMs: 900_000, forMs: 60_000 } },
 }
 
 beforeEach(() => {
