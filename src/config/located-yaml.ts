@@ -85,7 +85,7 @@ export function parseLocatedYaml(
     const value = document.getIn(at)
     // The missing variable is already reported, and without it the value can't be checked.
     if (typeof value === 'string' && [...unset].some((name) => value.includes(name))) return
-    problems.push(located(lineOf(at), `${at.join('.')}: ${message}`))
+    problems.push(located(lineOf(at), at.length > 0 ? `${at.join('.')}: ${message}` : message))
   }
 
   try {

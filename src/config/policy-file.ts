@@ -44,6 +44,11 @@ export async function parsePolicyFile(
 ): Promise<PolicyFileResult> {
   const yaml = parseLocatedYaml(text, path, env)
   if (!yaml.ok) return yaml
+  const mistake = findMistake(yaml.value)
+  if (mistake) {
+    yaml.report({ path: [], message: mistake })
+    return { ok: false, problems: yaml.problems }
+  }
   const parsed = policyFileSchema.safeParse(yaml.value, inWords)
   const { found, templateProblems } = await crossCheck(yaml.value, checks, path)
   const { recipients } = parsed.data ?? {}
@@ -65,6 +70,14 @@ export async function parsePolicyFile(
       templatesFolder: resolve(dirname(path), templates),
     },
   }
+}
+
+/** Why a file has no sections; undefined if it has. */
+function findMistake(value: unknown): string | undefined {
+  if (value === null) return 'is empty; postern.yaml of this version is an example'
+  return typeof value === 'object' && !Array.isArray(value)
+    ? undefined
+    : 'must have sections, such as policies: and providers:'
 }
 
 /**

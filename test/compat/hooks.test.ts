@@ -105,6 +105,16 @@ describe('Supabase', () => {
     }
   })
 
+  test.each([
+    ['a code by SMS', { phone: '' }, { sms: { otp: '561166', phone: '' } }],
+    ['a code by mail', { email: null }, { email_data: { token: '561166' } }],
+  ])('%s without a recipient → refused with the reason', async (_, user, message) => {
+    const { body } = await supabase({ user, ...message })
+    expect(body).toMatchObject({
+      error: { http_code: 400, message: expect.stringMatching(/ names no recipient\.$/) },
+    })
+  })
+
   test('a number that is changed, from a Supabase that does not name it → refused with the reason, and no number gets the code', async () => {
     const [old, now] = [newPhone(), newPhone()]
     const { status, body } = await supabase({
@@ -189,7 +199,7 @@ describe('Supabase', () => {
 
   test.each([
     ['the number is invalid', { phone: '123' }, 422, 'not a mobile number'],
-    ['there is no number', { phone: '' }, 400, 'to'],
+    ['there is no number', { phone: '' }, 400, 'names no recipient'],
     ['the country gets no messages', { phone: '447400123456' }, 403, 'destination'],
     ['the number is refused', { phone: '8613900139000' }, 403, 'destination'],
   ])('%s → 200 with the error, nothing sent', async (_, user, http_code, words) => {

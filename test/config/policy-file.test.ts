@@ -181,8 +181,6 @@ test.each([
   ['no YAML', 'policies: {', /:\d+: (?!policies|providers|routes)/],
   ['a key twice', `${small}policies: { captcha: [], notice: [], check: [] }\n`, /:4: /],
   ['two documents', `${small}---\n${small}`, /:\d+: /],
-  ['a list', '- a\n', /:1: /],
-  ['empty', '', /:1: /],
 ])('a file that is %s is refused with a line', async (_, text, line) => {
   const problems = await problemsOf(read(text))
   expect(problems.length).toBeGreaterThan(0)
@@ -256,6 +254,15 @@ test('a file of another encoding → refused as such, and nothing is read from i
     expect(await problem(bytes)).toEqual(['file is not UTF-8; save it as UTF-8'])
   }
   expect(await problem(Buffer.from(`\ufeff${small}`))).toEqual([])
+})
+
+test.each([
+  ['', 'is empty; postern.yaml of this version is an example'],
+  ['# nothing yet\n', 'is empty; postern.yaml of this version is an example'],
+  ['- policies\n', 'must have sections, such as policies: and providers:'],
+  ['policies\n', 'must have sections, such as policies: and providers:'],
+])('a file with %j instead of sections → one problem that says so', async (text, problem) => {
+  expect(await problemsOf(read(text))).toEqual([`/etc/postern/postern.yaml:1: ${problem}`])
 })
 
 test('a number or a word of YAML where a text belongs → the problem says to quote it', async () => {

@@ -115,6 +115,12 @@ test.each(services)('$name: its memory and its logs have a limit', ({ mem_limit,
   expect(logging).toEqual({ driver: 'local', options: { 'max-size': '10m', 'max-file': '5' } })
 })
 
+test.each(['api', 'worker'])('%s: Compose and Kubernetes give it the same memory', (name) => {
+  const [, mebibytes] =
+    /limits: \{ memory: (\d+)Mi \}/.exec(read(`deploy/kubernetes/${name}.yaml`)) ?? []
+  expect(megabytesOf(service(name).mem_limit ?? '')).toBe(Number(mebibytes))
+})
+
 test('Redis is full before its container is, and every client has its password', () => {
   const { mem_limit = '', command = [], environment } = service('redis')
   const flag = (name: string) => new RegExp(`--${name} (\\S+)`).exec(command.join(' '))?.[1] ?? ''
@@ -252,6 +258,11 @@ test.skipIf(!canAnalyze).each(units)(
     expect({ status, output: stdout + stderr }).toEqual({ status: 0, output: '' })
   },
 )
+
+test.each(units)('%s: failures in a row do not stop it for good', (unit) => {
+  // systemd.unit: otherwise the fifth start within ten seconds is the last.
+  expect(read(`deploy/systemd/${unit}`)).toMatch(/^StartLimitIntervalSec=0$/m)
+})
 
 test.each(units)('%s: nothing wins over the ports of its instances', (unit) => {
   // systemd.exec: settings of an EnvironmentFile override those of Environment.

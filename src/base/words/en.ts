@@ -144,6 +144,7 @@ export const en = {
     numberUnnamed: 'does not name the number of the code (sms.phone); update Supabase Auth',
     addressUnnamed: 'does not name the new address (user.new_email)',
     noCodeInMessage: 'contains no code',
+    noRecipientInMessage: 'names no recipient',
     bodyMissing: 'the body is missing',
     notUtf8: 'the body is not UTF-8',
     notJson: 'the body is not JSON',

@@ -116,6 +116,7 @@ export const zh: Words = {
     numberUnnamed: '没有写明验证码的号码（sms.phone），请升级 Supabase Auth',
     addressUnnamed: '没有写明新的邮箱地址（user.new_email）',
     noCodeInMessage: '不含验证码',
+    noRecipientInMessage: '没有收件人',
     bodyMissing: '缺少请求体',
     notUtf8: '请求体不是 UTF-8',
     notJson: '请求体不是 JSON',

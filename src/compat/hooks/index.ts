@@ -106,6 +106,7 @@ function createHook(postern: PosternCalls, name: string, { kind, secret, app, sc
   async function refusalOf({ id, codes, refusal }: HookMessage): Promise<Problem | undefined> {
     if (refusal) return invalid(refusal)
     if (codes.length === 0) return invalid('noCodeInMessage')
+    if (codes.some(({ to }) => to === '')) return invalid('noRecipientInMessage')
     for (const [index, code] of codes.entries()) {
       const idempotencyKey = id === undefined ? undefined : keyOf(`${name} ${index} ${id}`)
       const sent = await postern.sendCaptcha({ app, scene, idempotencyKey, ...askedBy(code) })
