@@ -13,6 +13,7 @@ import express, {
   type RequestHandler,
   type Response,
 } from 'express'
+import { boundedParser } from '../base/bounded-parser.ts'
 import { type Html, html } from '../base/html.ts'
 import type { Log } from '../base/log.ts'
 import { protectOwnPages } from '../base/own-pages.ts'
@@ -34,7 +35,7 @@ interface Shown {
   status?: number
 }
 
-const maxForm = '8kb'
+const maxFormBytes = 8_192
 
 export function createConsole(deps: {
   routes: readonly ConsoleRoute[]
@@ -54,7 +55,7 @@ export function createConsole(deps: {
     next()
   })
   app.use(chooseLanguage)
-  app.use(express.urlencoded({ extended: false, limit: maxForm }))
+  app.use(boundedParser(express.urlencoded({ extended: false, limit: maxFormBytes }), maxFormBytes))
 
   app.get('/login', (request, response) => {
     show(request, response, signInPage(allWords[languageOf(request)], given(request.query).next))

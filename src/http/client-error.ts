@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
 import type { FieldWord } from '../base/words.ts'
+import { endConnection } from './end-connection.ts'
 import { invalid, problemAnswer } from './problem.ts'
 
 /** Answers requests that Node's parser refuses: oversized headers, slow senders, anything that is not HTTP. */
-export function answerClientError(error: Error & { code?: string }, socket: Duplex): void {
+export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy()
     return
@@ -13,7 +14,7 @@ export function answerClientError(error: Error & { code?: string }, socket: Dupl
   const [status, word] = reasons[error.code ?? ''] ?? ['400 Bad Request', 'notHttp']
   const { headers, text } = lastAnswer(Number(status.slice(0, 3)), word)
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${text}`)
+  endConnection(socket, `HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${text}`)
 }
 
 export function answerBadHost(response: ServerResponse): void {

@@ -10,6 +10,7 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { Express } from 'express'
 import { answerBadHost, answerClientError } from './client-error.ts'
 import type { EarlyRefusal } from './early-refusal.ts'
+import { endConnection } from './end-connection.ts'
 
 /**
  * Time limits for callers. Node finds late requests only every `checkEveryMs`, by default every 30 s. `stillMs` ends a
@@ -134,6 +135,12 @@ export function createHttpServer(
     accepted += 1
     const quietSinceMs = performance.now()
     connections.set(socket, { unanswered: 0, isEnding: false, bytesRead: 0, quietSinceMs })
+    // Node calls this after the last answer.
+    const { destroySoon } = socket
+    socket.destroySoon = () => {
+      if (connections.get(socket)?.request?.complete === false) endConnection(socket)
+      else destroySoon.call(socket)
+    }
     socket.once('close', () => connections.delete(socket))
   })
   server.on('clientError', (error: Error, stream) => {

@@ -1,5 +1,4 @@
 /** Every far end of a worker misbehaves at once, but for one: it must not notice. */
-import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { eventTypes } from '../../src/base/event-types.ts'
 import { testDatabase } from '../tools/database.ts'
@@ -15,7 +14,7 @@ import {
   startMisbehavingServer,
 } from '../tools/misbehaving-server.ts'
 import { clientOf, noLimits, processEnv } from '../tools/postern.ts'
-import { startProcess } from '../tools/processes.ts'
+import { mostMb, shippedFlags, startProcess } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -59,12 +58,6 @@ const named = (
 const evenly = (providers: object) =>
   Object.keys(providers).map((provider) => ({ provider, weight: 1 }))
 
-/** The most memory that a process ever had, in MB. */
-async function mostMb(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8')
-  return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]) / 1_024
-}
-
 const p95 = (values: readonly number[]) =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.95)] as number
 
@@ -107,7 +100,9 @@ test('providers over HTTP, SMPP and SMTP and receivers of events, each misbehavi
   const env = processEnv({ policyFile, redis, database })
   const [api, worker] = await Promise.all([
     startProcess('api', { env }),
-    startProcess('worker', { env: { ...env, NODE_OPTIONS: '--max-old-space-size=384' } }),
+    startProcess('worker', {
+      env: { ...env, NODE_OPTIONS: `--max-old-space-size=384 ${shippedFlags}` },
+    }),
   ])
   const { post } = clientOf(api.url, env.BOOTSTRAP_SECRET_KEY as string)
 
@@ -148,12 +143,12 @@ test('providers over HTTP, SMPP and SMTP and receivers of events, each misbehavi
   await eventually(() =>
     [...web, ...smsc, ...mail].every(({ connections }) => connections.total > 0),
   )
-  const mb = await mostMb(worker.pid)
+  const mb = await mostMb(worker)
   expect(worker.hasExited()).toBe(false)
-  // It is 307 to 346 MB, of which V8's young generation has up to 128.
-  expect(mb).toBeLessThan(400)
-  // Beside a call that is waited for, it would take longer, also on a busy machine.
-  expect(stormMs).toBeLessThan(Math.max(3 * quietMs, 5_000))
+  // Without the shipped flags it is 307 to 346 MB, of which V8's young generation has up to 128.
+  expect(mb).toBeLessThan(350)
+  // A busy machine makes most of it: with seventeen times too much work for its cores, 1.4 s before and 5.7 s beside them.
+  expect(stormMs).toBeLessThan(Math.max(3 * quietMs, 10_000))
   expect([...good.taken.values()].filter((times) => times !== 1)).toEqual([])
   expect(good.taken.size).toBe(60)
   const { rows } = await database.pool.query(

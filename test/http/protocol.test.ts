@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { createHttpServer } from '../../src/http/server.ts'
@@ -435,6 +436,41 @@ describe('on the wire', () => {
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
     await isCut
   })
+
+  test.each([
+    ['an answer before the body has come', 'Content-Length: 100000\r\n', 'served'],
+    ['headers that are too long', `X-Long: ${'x'.repeat(20_000)}\r\n`, 'larger than 16 kB'],
+  ])(
+    '%s, to a client that still sends: it can read the answer, and then the connection ends',
+    async (_, headers, text) => {
+      const { resolve: close, promise: isClosed } = Promise.withResolvers<void>()
+      const port = await listening((request, response) => {
+        request.socket.once('close', () => close())
+        response.setHeader('connection', 'close').end('served')
+      })
+      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+      releaseLater(() => socket.destroy())
+      const errors: Error[] = []
+      socket.on('error', (error) => errors.push(error))
+      let answer = ''
+      socket.on('data', (bytes) => {
+        answer += bytes
+      })
+      const ended = once(socket, 'end')
+      socket.write(`POST / HTTP/1.1\r\nHost: x\r\n${headers}\r\n{`)
+      // Bytes behind the answer would meet a closed connection.
+      for (let behind = 0; behind < 5 && errors.length === 0; ) {
+        if (answer !== '') behind++
+        await new Promise((resolve) => socket.write('x'.repeat(100), resolve))
+        await sleep(1)
+      }
+      expect(errors).toEqual([])
+      await ended
+      expect(answer).toMatch(text)
+      // A client that does not end its side is not waited for either.
+      if (text === 'served') await isClosed
+    },
+  )
 
   test('slow headers and a slow body: 408 once the time is up, and others are served meanwhile', async () => {
     const answer = (_request: unknown, response: { end(text: string): void }) =>

@@ -1,5 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findFreePort } from '../../src/dev/server-process.ts'
@@ -130,6 +131,15 @@ export async function startProcess(
   }
   if (hasExited()) throw new Error(`${entryPoint} ended at its start; its output:\n${output}`)
   return started
+}
+
+/** The flags of Node in `bin/postern`. */
+export const shippedFlags = '--max-semi-space-size=16'
+
+/** The most memory that a process ever had, in MB. */
+export async function mostMb({ pid }: Pick<PosternProcess, 'pid'>): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]) / 1_024
 }
 
 /** A command that does its work and ends. The code is 0 after success. */

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import express, { type Request, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
+import { boundedParser } from '../../base/bounded-parser.ts'
 import { durationText } from '../../base/durations.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
 import { answerUnreadable, write } from '../answer.ts'
@@ -82,7 +83,8 @@ const authenticate =
     next()
   }
 
-const readJson = express.json({ limit: '16kb', inflate: false })
+const maxBodyBytes = 16_384
+const readJson = boundedParser(express.json({ limit: maxBodyBytes, inflate: false }), maxBodyBytes)
 
 const answering =
   (operation: Operation): RequestHandler =>

@@ -7,6 +7,7 @@
 import { isIP } from 'node:net'
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
 import { z } from 'zod'
+import { boundedParser } from '../../base/bounded-parser.ts'
 import { defaultScene } from '../../base/default-scene.ts'
 import { appName, shortName } from '../../base/names.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
@@ -110,10 +111,14 @@ const unauthorized = () => fault(20003, undefined, { 'www-authenticate': 'Basic 
 
 const atob64 = (text: string) => Buffer.from(text, 'base64').toString('latin1')
 
+const maxFormBytes = 16_384
 /** A compressed body can be a bomb, and no client of Twilio sends one. */
-const readForm = express.urlencoded({
-  ...{ extended: false, inflate: false, limit: '16kb', parameterLimit: 100 },
-})
+const readForm = boundedParser(
+  express.urlencoded({
+    ...{ extended: false, inflate: false, limit: maxFormBytes, parameterLimit: 100 },
+  }),
+  maxFormBytes,
+)
 
 function askedBy(request: Request, account: Asked['account']): Asked {
   const { protocol, headers, baseUrl } = request
