@@ -95,10 +95,13 @@ function readingsOf(text: string, country: CountryCode | undefined) {
   const isInternational = /^(\+|00)/.test(text)
   const international = isInternational ? `+${digits.replace(/^00/, '')}` : `+${code}${digits}`
   const written = isInternational ? international : `+${code} ${digits}`
+  // 00 may be the beginning of a longer exit code, as in Australia, or of a number, as in Tajikistan.
+  const asDialled = (code || !isInternational ? [text] : []).filter((own) => !own.startsWith('+'))
+  const asWritten = isInternational ? [international] : []
+  const isOwn = code !== undefined && international.startsWith(`+${code}`)
   const readings = [
-    // 00 may be the beginning of a longer exit code, as in Australia, or of a number, as in Tajikistan.
-    ...(code || !isInternational ? [text] : []).filter((own) => !own.startsWith('+')),
-    ...(isInternational ? [international] : []),
+    // Before the country's own calling code, 00 is no part of a longer exit code.
+    ...(isInternational && isOwn ? [...asWritten, ...asDialled] : [...asDialled, ...asWritten]),
     // Autofill and phone books leave out the plus.
     ...(code && digits.startsWith(code) ? [`+${digits}`] : []),
     ...renumberings

@@ -84,6 +84,18 @@ test.each([
     '+6591234567',
   ],
   ['abroad from there as elsewhere', '0047 406 12345', 'AU', '+4740612345'],
+  [
+    'Korea by its own calling code, not Egypt behind 008',
+    '0082 010 1234 5678',
+    'KR',
+    '+821012345678',
+  ],
+  [
+    'Thailand by its own calling code, not Malaysia behind 006',
+    '0066 081 234 5678',
+    'TH',
+    '+66812345678',
+  ],
   ['Tajikistan, where a number may begin with 00', '00 123 1212', 'TJ', '+992001231212'],
 ])('%s: %j is read', (_, text, country, to) => {
   expect(createPhoneReader(country)(text)).toMatchObject({ to, type: expect.any(String) })
