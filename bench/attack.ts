@@ -4,7 +4,8 @@
  * A day of a sign-up page is played against the real API, for each shipped policy. The limits use the clock of that
  * day. There are 3,000 honest people and one attack: pumping (10,000 rented numbers with 20 prefixes in 5 countries,
  * requested from 1,000 addresses) or the bombing of one number. Some attackers solve all challenges, some solve none.
- * Then each rule of the strict policy is tried alone beside the plain limits.
+ * Then each rule of the strict policy is tried alone beside the plain limits. Half of the honest people sign up by mail
+ * on a day with attackers who invent mail addresses.
  *
  * Challenges are a hundredth as hard here as in production. The cost of solving is measured on real ones. Then come
  * guessing and floods without a key, which need no day.
@@ -25,8 +26,10 @@ import { createAltcha } from '../src/captcha/altcha.ts'
 import { createSecrets } from '../src/crypto/secrets.ts'
 import { start as startRoles } from '../src/main/compose.ts'
 import { loadConfig } from '../src/main/load-config.ts'
+import { priceOf } from '../src/rules/price-of.ts'
 import { bombingDay, createDraw, honestDay, pumpingDay, type Visit } from './attack/day.ts'
 import { guessMany, guessOne } from './attack/guess.ts'
+import { honestMailDay, type Invent, mailAttack, mailAttacks } from './attack/mail.ts'
 import { play } from './attack/play.ts'
 import type { World } from './attack/world.ts'
 import { flood, validSend } from './flood.ts'
@@ -41,7 +44,7 @@ const altchaTries = 3_000
 /** In production a challenge is this many times harder. */
 const easierBy = 100
 
-type PolicyFile = Record<string, unknown>
+type PolicyFile = Record<string, unknown> & { recipients?: { countries?: string[] } }
 
 const floods = ['a wrong key with its checksum', 'preflights of ever new origins', 'unknown paths']
 
@@ -105,7 +108,7 @@ async function inWorld<Result>(
       setTime(atMs) {
         nowMs = Math.max(nowMs, startMs + atMs)
       },
-      priceOf: (country) => prices?.[country] ?? prices?.default ?? 0,
+      priceOf: ({ channel, country }) => priceOf(prices, channel, country),
       solve,
       async readCode(noticeId) {
         const { rows } = await database.query('SELECT sealed_params FROM notice WHERE id = $1', [
@@ -131,13 +134,13 @@ const fileOf = (name: string) =>
     policies: { captcha: Rule[]; check: Rule[] }
     browser?: { rules?: Rule[] }
   }
-type Rule = { name: string; mode?: string }
+type Rule = { name: string; key: string; mode?: string }
 
 const strict = fileOf('strict')
 const starter = fileOf('starter')
 const plainNames = ['duplicate', 'recipient', 'ip', 'daily']
 /** The strict policy, reduced to the limits per person, address and day and to one other rule. */
-function withOnly(name?: string): PolicyFile {
+function withOnly(name?: string): typeof strict {
   const isKept = (rule: Rule) => plainNames.includes(rule.name) || rule.name === name
   return {
     ...strict,
@@ -159,6 +162,23 @@ const policies: Record<string, PolicyFile> = {
   starter,
   strict,
 }
+
+const shipped = {
+  starter,
+  strict,
+  china: fileOf('china'),
+  global: fileOf('global'),
+}
+/** Rules by a part of a mail address, also by its domain, which no shipped file has. */
+const mailRules = Object.fromEntries(
+  ['unverified', 'prefix', 'prefix-day'].flatMap((name) => {
+    const file = withOnly(name)
+    const byDomain = parse(stringify(file).replaceAll('{block}', '{prefix}')) as PolicyFile
+    const key = file.policies.captcha.find((rule) => rule.name === name)?.key ?? ''
+    const both = key.includes('{block}') ? { [`${name} by {prefix}`]: byDomain } : {}
+    return [[`${name} by ${key}`, file], ...Object.entries(both)]
+  }),
+)
 
 const cost = await measureChallenge()
 console.log(
@@ -182,6 +202,9 @@ try {
     Object.fromEntries(defences.map((name) => [name, withOnly(name)])),
   )
   await playDays('Bombing: 5,000 requests for one number', bombing, policies)
+  await playMail('Mail, each file', mailAttacks, shipped)
+  const { 'at one domain': atOneDomain } = mailAttacks
+  await playMail('Mail, one rule', { 'at one domain': atOneDomain }, mailRules)
   await playGuesses()
   await playFloods()
 } finally {
@@ -218,7 +241,9 @@ async function playDays(
   for (const [name, file] of Object.entries(files)) {
     for (const isSolving of [false, true]) {
       if (isSolving && !asks(file)) continue
-      const { attack, honest } = await inWorld(file, isSolving, (world) => play(dayOf(), world))
+      const { attack, sms: honest } = await inWorld(file, isSolving, (world) =>
+        play(dayOf(), world),
+      )
       row(
         name,
         isSolving ? 'all' : 'none',
@@ -239,6 +264,61 @@ async function playDays(
       console.error(
         `  refused: attackers by ${rules.join(', ')}; honest people by ${ofHonest.join(', ')}`,
       )
+    }
+  }
+}
+
+/** Half of the honest people sign up by mail. Attackers invent addresses. */
+async function playMail(
+  title: string,
+  attacks: Readonly<Record<string, Invent>>,
+  files: Readonly<Record<string, PolicyFile>>,
+): Promise<void> {
+  if (!title.toLowerCase().includes(wanted)) return
+  const row = openTable(
+    title,
+    'addresses of attackers',
+    'they solve',
+    'messages to them',
+    'refused',
+    'asked',
+    'solved',
+    'people by mail',
+    'lost %',
+    'asked %',
+    'by SMS',
+    'lost %',
+    'asked %',
+  )
+  for (const [name, file] of Object.entries(files)) {
+    const draw = createDraw(seed)
+    const day = honestMailDay(people, draw, file.recipients?.countries)
+    const worlds = Object.entries(attacks).flatMap(([kind, invent]) => {
+      const visits = [...day, ...mailAttack(draw, day, invent)]
+      return (visits.length > day.length && asks(file) ? [false, true] : [false]).map(
+        async (isSolving) => {
+          const played = await inWorld(file, isSolving, (world) => play(visits, world, 300_000))
+          return [kind, isSolving, played] as const
+        },
+      )
+    })
+    // Most of the time goes by in waiting for answers, so the worlds of a file run at once.
+    for (const [kind, isSolving, { attack, email, sms }] of await Promise.all(worlds)) {
+      row(
+        name,
+        kind,
+        isSolving ? 'all' : 'none',
+        attack.messages,
+        attack.refused,
+        attack.asked,
+        attack.solved,
+        ...[email, sms].flatMap(({ visits, lost, asked }) => [
+          visits,
+          ((100 * lost) / visits).toFixed(2),
+          ((100 * asked) / visits).toFixed(2),
+        ]),
+      )
+      console.error(`  refused: ${JSON.stringify([attack.byRule, email.byRule, sms.byRule])}`)
     }
   }
 }

@@ -8,7 +8,9 @@ export interface Visit {
   /** Since the day began. */
   atMs: number
   ip: string
+  channel: 'sms' | 'email'
   to: string
+  /** Empty for mail. */
   country: string
   isHonest: boolean
   /** The visitor's next step after the code has arrived. */
@@ -53,7 +55,8 @@ const rented = pumped.flatMap(({ country, prefix, digits }) =>
 const digitsOf = (value: number, length: number) => String(value).padStart(length, '0')
 
 /** An address as a provider gives it to a customer. */
-const homeIp = (draw: Draw) => [24 + draw(150), draw(256), draw(256), 1 + draw(254)].join('.')
+export const homeIp = (draw: Draw) =>
+  [24 + draw(150), draw(256), draw(256), 1 + draw(254)].join('.')
 
 /** Ten of a hundred people sit in offices of twenty. Five never type the code, and seven ask twice. */
 export function honestDay(people: number, draw: Draw): Visit[] {
@@ -74,6 +77,7 @@ export function honestDay(people: number, draw: Draw): Visit[] {
       // More by day than by night.
       atMs: Math.floor((draw(24 * hourMs) + draw(24 * hourMs)) / 2),
       ip: draw(10) === 0 ? (offices[draw(offices.length)] as string) : homeIp(draw),
+      channel: 'sms',
       to,
       country,
       isHonest: true,
@@ -93,6 +97,7 @@ export function pumpingDay(draw: Draw): Visit[] {
     return {
       atMs: 6 * hourMs + draw(12 * hourMs),
       ip: ips[draw(ips.length)] as string,
+      channel: 'sms',
       to: prefix + digitsOf(suffix * 7, 4),
       country,
       isHonest: false,
@@ -101,7 +106,7 @@ export function pumpingDay(draw: Draw): Visit[] {
   })
 }
 
-export const victim = { to: '+8613912345678', country: 'CN' }
+export const victim = { channel: 'sms', to: '+8613912345678', country: 'CN' } as const
 
 /** Bombing: 5,000 requests for one number in a day, from 500 addresses. Its owner signs in ten times. */
 export function bombingDay(draw: Draw): Visit[] {

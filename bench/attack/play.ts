@@ -7,7 +7,9 @@ import { createCall, type World } from './world.ts'
 
 export interface Played {
   attack: Counts
-  honest: Counts
+  /** Honest people, by channel. */
+  sms: Counts
+  email: Counts
 }
 
 export interface Counts {
@@ -38,8 +40,6 @@ const noCounts = (): Counts => ({
   byRule: {},
 })
 
-/** Visits within this time of the day run at once. The windows of these rules are an hour and a day long. */
-const sliceMs = 60_000
 /** A visitor who must wait longer than this leaves the page. */
 const patienceMs = 90_000
 const typingMs = 20_000
@@ -49,12 +49,20 @@ interface Step {
   run: () => Promise<void>
 }
 
-export async function play(visits: readonly Visit[], world: World): Promise<Played> {
+/**
+ * Visits within `sliceMs` of the day run at once, at the time of the first. The windows of most rules are an hour and a
+ * day long.
+ */
+export async function play(
+  visits: readonly Visit[],
+  world: World,
+  sliceMs = 60_000,
+): Promise<Played> {
   const { call, close } = createCall(world)
-  const played: Played = { attack: noCounts(), honest: noCounts() }
+  const played: Played = { attack: noCounts(), sms: noCounts(), email: noCounts() }
   const steps: Step[] = visits.map((visit) => ({
     atMs: visit.atMs,
-    run: () => arrive(visit, visit.isHonest ? played.honest : played.attack),
+    run: () => arrive(visit, visit.isHonest ? played[visit.channel] : played.attack),
   }))
   steps.sort((a, b) => a.atMs - b.atMs)
   /** Steps that were added during the day, in the order of their times. */
@@ -71,16 +79,16 @@ export async function play(visits: readonly Visit[], world: World): Promise<Play
   }
 
   async function send(visit: Visit, counts: Counts, isFirst: boolean, challenge?: string) {
-    const { ip, to, country } = visit
+    const { ip, channel, to } = visit
     const atMs = nowMs
     const { status, answer } = await call('/v1/captchas', ip, {
-      channel: 'sms',
+      channel,
       to,
       ...(challenge ? { challenge } : {}),
     })
     if (status === 202) {
       counts.messages += 1
-      counts.price += world.priceOf(country)
+      counts.price += world.priceOf(visit)
       if (visit.does === 'check' || (visit.does === 'ask again' && !isFirst)) {
         plan({ atMs: atMs + typingMs, run: () => check(visit, counts, answer.id) })
       } else if (visit.does === 'ask again') {
@@ -106,9 +114,13 @@ export async function play(visits: readonly Visit[], world: World): Promise<Play
     if (isFirst || visit.does !== 'ask again') counts.lost += 1
   }
 
-  async function check({ ip, to }: Visit, counts: Counts, noticeId: string): Promise<void> {
+  async function check(
+    { ip, channel, to }: Visit,
+    counts: Counts,
+    noticeId: string,
+  ): Promise<void> {
     const code = await world.readCode(noticeId)
-    const { status } = await call('/v1/captchas/check', ip, { channel: 'sms', to, code })
+    const { status } = await call('/v1/captchas/check', ip, { channel, to, code })
     if (status === 200) counts.passed += 1
   }
 

@@ -1,6 +1,7 @@
 /** The world of an attack: an API, the key of its page, and a clock. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
+import type { Visit } from './day.ts'
 
 export interface World {
   readonly url: string
@@ -9,7 +10,7 @@ export interface World {
   /** Milliseconds since the day began. Never decreases. */
   setTime(atMs: number): void
   /** Thousandths of a currency, by `prices` of the policy file. */
-  priceOf(country: string): number
+  priceOf(visit: Visit): number
   solve(challenge: unknown): Promise<string>
   /** Reads the code in the message of a notice. */
   readCode(noticeId: string): Promise<string>
