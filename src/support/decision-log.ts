@@ -51,7 +51,12 @@ const hashLength = 8
 const hourMs = 3_600_000
 const perPage = 5_000
 
-export function createDecisionLog(database: Database, secrets: Secrets) {
+export function createDecisionLog(
+  database: Database,
+  secrets: Secrets,
+  /** Rows with a recipient that are read to count an hour. */
+  maxLookedAt = 100_000,
+) {
   /** Personal values as short keyed hashes. `known` are the hashes of the same statement. */
   function hashedFields(fields: Fields | undefined, known: Map<string, string>) {
     if (!fields) return undefined
@@ -132,9 +137,12 @@ export function createDecisionLog(database: Database, secrets: Secrets) {
       return rows.map(({ app }) => app)
     },
 
-    /** Counts the hour that begins at `fromMs`, for these apps; for every app if `apps` is undefined. */
+    /**
+     * Counts the hour that begins at `fromMs`, for these apps; for every app if `apps` is undefined. In an hour with more
+     * rows than `maxLookedAt`, the counts are a lower bound.
+     */
     countHour(apps: readonly string[] | undefined, fromMs: number): Promise<DecisionCount[]> {
-      const values = [new Date(fromMs), new Date(fromMs + hourMs), apps ?? null]
+      const values = [new Date(fromMs), new Date(fromMs + hourMs), apps ?? null, maxLookedAt]
       return database.query('decision-hour', hourSql, values)
     },
   }
@@ -188,13 +196,16 @@ const writeSql = `
     hash text, policy text, "rulePolicy" text, rule text, "window" text, "retryAfterMs" float8, "isSolved" boolean,
     "noticeId" uuid, fields jsonb, "values" text, share int)`
 
+/** Outcomes of a look-up. A later version may write others. */
+const shown = 'refused,challenged,locked,passed,mismatch,gone'
+
 /** For each hash, the index has the latest rows at its end. */
 const findSql = `
   SELECT at, outcome, policy AS asked, rule_policy AS policy, rule, rule_window AS window,
          retry_after_ms AS "retryAfterMs", sealed_values AS "sealedValues"
   FROM unnest($2::bytea[]) AS named (hash), LATERAL (
     SELECT * FROM decision
-    WHERE recipient_hash = named.hash AND app = $1 AND outcome <> ALL ('{admitted,released}')
+    WHERE recipient_hash = named.hash AND app = $1 AND outcome = ANY ('{${shown}}')
     ORDER BY at DESC LIMIT $3) AS latest
   ORDER BY at DESC LIMIT $3`
 
@@ -202,12 +213,17 @@ const appsSql = `
   SELECT app FROM unnest($2::text[]) AS wanted (app)
   WHERE EXISTS (
     SELECT FROM unnest($1::bytea[]) AS named (hash), decision
-    WHERE recipient_hash = named.hash AND decision.app = wanted.app AND outcome <> ALL ('{admitted,released}'))`
+    WHERE recipient_hash = named.hash AND decision.app = wanted.app AND outcome = ANY ('{${shown}}'))`
 
 const hourSql = `
   SELECT outcome, coalesce(rule_policy, policy) AS policy, rule, sum(times)::float8 AS count,
          coalesce(sum(times) FILTER (WHERE recipient_hash IS NULL), 0)::float8 AS unnamed
-  FROM decision WHERE at >= $1 AND at < $2 AND ($3::text[] IS NULL OR app = ANY($3))
+  FROM (
+    SELECT * FROM decision WHERE at >= $1 AND at < $2 AND recipient_hash IS NULL
+    UNION ALL (
+      SELECT * FROM decision WHERE at >= $1 AND at < $2 AND recipient_hash IS NOT NULL ORDER BY at DESC LIMIT $4)
+  ) AS looked
+  WHERE $3::text[] IS NULL OR app = ANY($3)
   GROUP BY 1, 2, 3`
 
 const spanSql = `

@@ -27,7 +27,7 @@ const maxGuesses = 2_000
 /** Rows of an app at once, and per second and process. `own`: by checks and rules of one recipient; `shared`: by other rules. */
 const ownRows = { most: 160, perSecond: 5 }
 const sharedRows = { most: 80, perSecond: 1 }
-/** An accepted send leaves a row of some 1 kB anyway, so its code may leave this many. */
+/** An accepted send leaves a row of some 1 kB anyway, so its code may leave this many, up to `most` in a second. */
 const ownRowsPerSend = 2
 /** Admitted sends. Each halving of the share allows some more rows, and the share pays them back before it is doubled. */
 const admittedRows = { most: 300, perSecond: 5 }
@@ -226,8 +226,11 @@ type Allowance = ReturnType<typeof createAllowance>
 function createAllowance({ most, perSecond }: { most: number; perSecond: number }) {
   let left = most
   let atMs = performance.now()
+  /** What `give` can still add in this second. */
+  let [givable, secondMs] = [most, atMs]
   function refill(): number {
     const nowMs = performance.now()
+    if (nowMs - secondMs >= 1_000) [givable, secondMs] = [most, nowMs]
     left = Math.min(most, left + ((nowMs - atMs) / 1_000) * perSecond)
     atMs = nowMs
     return left
@@ -241,7 +244,10 @@ function createAllowance({ most, perSecond }: { most: number; perSecond: number 
       return true
     },
     give(rows: number): void {
-      left = Math.min(most, left + rows)
+      refill()
+      const given = Math.min(rows, givable, most - left)
+      left += given
+      givable -= given
     },
   }
 }

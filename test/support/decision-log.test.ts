@@ -54,6 +54,8 @@ test('refusals and checks: the latest first, with their times, of this recipient
     ),
     noted(person, { outcome: 'passed', policy: 'check' }, 10_000),
     noted(person, { outcome: 'admitted' }),
+    // An outcome of a later version.
+    noted(person, { outcome: 'postponed' as 'passed' }),
     noted({ ...person, app: 'bank' as 'shop' }, { outcome: 'passed' }),
     noted({ ...person, channel: 'email' as 'sms' }, { outcome: 'passed' }),
   ])
@@ -158,6 +160,9 @@ test('an hour: each decision once, by rule and app, and how many have no recipie
     { outcome: 'refused', policy: 'captcha', rule: 'recipient', count: 42, unnamed: 40 },
   ])
   expect(await of(['counted too'])).toHaveLength(1)
+  // With too many rows, the latest are read, and all that only count.
+  const little = await createDecisionLog(database, secrets, 1).countHour(undefined, hourAt)
+  expect(little.reduce((all, { count }) => all + count, 0)).toBe(41)
   expect((await of()).find(({ outcome }) => outcome === 'refused')?.count).toBe(42)
 })
 

@@ -119,14 +119,23 @@ describe('a flood of refusals', () => {
   })
 })
 
-test('accepted sends make room for the checks of their codes', async () => {
-  const { decide, check, named, recorder } = open()
+test('accepted sends make room for the checks of their codes, up to a bound in a second', async () => {
+  const { decide, check, named, rows, recorder, timesOf } = open()
+  const passed = () => named().filter(({ outcome }) => outcome === 'passed').length
   for (let at = 0; at < 1_000; at++) {
+    decide(numberOf(at))
+    check(numberOf(at), 'passed')
+    await vi.advanceTimersByTimeAsync(10)
+  }
+  await turn()
+  expect(passed()).toBe(1_000)
+  for (let at = 0; at < 2_000; at++) {
     decide(numberOf(at))
     check(numberOf(at), 'passed')
   }
   await recorder.close()
-  expect(named().filter(({ outcome }) => outcome === 'passed')).toHaveLength(1_000)
+  expect(passed()).toBeLessThanOrEqual(1_000 + 2 * 160 + 10)
+  expect(timesOf(rows)).toBe(6_000)
 })
 
 test('checks without a code, 10,000 of one recipient: one row', async () => {
