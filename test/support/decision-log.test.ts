@@ -9,6 +9,7 @@ import {
   type DecisionRow,
 } from '../../src/support/decision-log.ts'
 import { testDatabase } from '../tools/database.ts'
+import { fencesOf } from '../tools/markdown.ts'
 import { releaseLater } from '../tools/release.ts'
 
 const { url, pool } = await testDatabase()
@@ -197,4 +198,24 @@ test('for a replay: whole histories of a share of the recipients, in the order o
   const times = read.all.map(({ atMs }) => atMs)
   expect(times).toEqual(times.toSorted((a, b) => a - b))
   expect(read.all.at(-1)).toMatchObject({ outcome: 'admitted', noticeId: ids.notice, fields })
+})
+
+test('the queries of docs/operations.md: their answers', async () => {
+  await pool.query('TRUNCATE decision')
+  const fields = { ip: '198.51.100.7', country: 'CN', scene: 'login' }
+  const [one, two] = [newPerson(), newPerson()]
+  await log.write([
+    noted(one, { refusal: refusal(), times: 3, fields }),
+    noted(two, { outcome: 'admitted', fields }),
+    noted(two, { outcome: 'passed', fields }),
+    noted(two, { outcome: 'mismatch', fields, times: 2 }),
+  ])
+  const [block] = fencesOf('docs/operations.md').filter(({ language }) => language === 'sql')
+  const queries = (block?.text ?? '').split(';').filter((text) => text.trim() !== '')
+  const answers = await Promise.all(queries.map(async (text) => (await pool.query(text)).rows))
+  expect(answers).toMatchObject([
+    [{ app: 'shop', rule_policy: 'captcha', rule: 'recipient', outcome: 'refused', sum: '3' }],
+    [{ address: expect.any(String), recipients: '2', requests: '4', countries: ['CN'] }],
+    [{ country: 'CN', scene: 'login', passed: '1', wrong: '2' }],
+  ])
 })
