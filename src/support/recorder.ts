@@ -14,6 +14,7 @@ import type { Policies } from '../limiter/index.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
 import { findRule, namesRecipient } from '../rules/recipient-rules.ts'
+import { type Allowance, createAllowance } from './allowance.ts'
 import { type CheckResult, type Heard, type Noted, type Recipient, refusalOf } from './decision.ts'
 import type { DecisionLog } from './decision-log.ts'
 
@@ -219,35 +220,3 @@ export function createRecorder(deps: {
 }
 
 const timesOf = (noted: readonly Noted[]) => noted.reduce((all, { times }) => all + times, 0)
-
-type Allowance = ReturnType<typeof createAllowance>
-
-/** A number of rows that refills with time. */
-function createAllowance({ most, perSecond }: { most: number; perSecond: number }) {
-  let left = most
-  let atMs = performance.now()
-  /** What `give` can still add in this second. */
-  let [givable, secondMs] = [most, atMs]
-  function refill(): number {
-    const nowMs = performance.now()
-    if (nowMs - secondMs >= 1_000) [givable, secondMs] = [most, nowMs]
-    left = Math.min(most, left + ((nowMs - atMs) / 1_000) * perSecond)
-    atMs = nowMs
-    return left
-  }
-  return {
-    has: () => refill() >= 1,
-    isFull: () => refill() >= most,
-    take(): boolean {
-      if (refill() < 1) return false
-      left -= 1
-      return true
-    },
-    give(rows: number): void {
-      refill()
-      const given = Math.min(rows, givable, most - left)
-      left += given
-      givable -= given
-    },
-  }
-}
