@@ -99,7 +99,10 @@ test('clients that send slowly, without end, half, too much or nonsense, and rea
     sendGood(() => isOver),
   ])
   expect(unfinished.wrong).toEqual([])
-  expect(await rowsOf(database)).toEqual({ ...before, notice: honest })
+  // Support sees a sample of the decisions about the other caller, some time after they were made.
+  const { decision = 0, ...after } = await rowsOf(database)
+  expect({ ...after, decision: before.decision }).toEqual({ ...before, notice: honest })
+  expect(decision).toBeLessThanOrEqual(honest)
 
   const whole = await misbehaveAt(
     doors,
