@@ -22,8 +22,8 @@ interface Waiting {
 /** The rate of turns is an average over this many. */
 const turnsOfRate = 256
 /**
- * A rate without a turn of a waiting request for this time is no longer known. Otherwise a slow one could refuse all requests
- * that would wait, and so never change.
+ * A rate without a turn of a waiting request for this time is no longer known. Otherwise a slow one could refuse all
+ * requests that would wait, and so never change.
  */
 const rateLastsMs = 1_000
 
@@ -81,7 +81,10 @@ export function createTurns(options: {
       const timer =
         maxWaitMs === undefined ? undefined : setTimeout(leave, Math.max(0, maxWaitMs - waitedMs))
       room.add(caller, waiting)
-      if (waitingCount === 0) crowdedSinceMs = performance.now()
+      if (waitingCount === 0) {
+        crowdedSinceMs = performance.now()
+        rate.rest()
+      }
       waitingCount += 1
       rooms.set(app, room)
     })
@@ -115,7 +118,7 @@ export function createTurns(options: {
       const next = takeNext()
       if (!next) return
       underWay += 1
-      rate.note(waitingCount > 0)
+      rate.note()
       next.start()
     }
   }
@@ -160,15 +163,19 @@ function createRate() {
       }
       return meanGapMs
     },
-    /** A waiting request gets its turn. `isMore`: another one still waits. */
-    note(isMore: boolean): void {
+    /** No request waited until now, so the time since the latest turn is no gap. */
+    rest(): void {
+      lastMs = undefined
+    },
+    /** A waiting request gets its turn. */
+    note(): void {
       const nowMs = performance.now()
       notedAtMs = nowMs
       if (lastMs !== undefined) {
         count = Math.min(count + 1, turnsOfRate)
         meanGapMs += (nowMs - lastMs - meanGapMs) / count
       }
-      lastMs = isMore ? nowMs : undefined
+      lastMs = nowMs
     },
   }
 }

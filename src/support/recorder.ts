@@ -87,8 +87,10 @@ export function createRecorder(deps: {
 
   function count(sumOf: string, make: Entry['make'], times = 1): void {
     const known = entries.get(sumOf)
-    if (known) known.times += times
-    else if (entries.size < maxEntries) entries.set(sumOf, { sumOf, make, times, dueMs: 0 })
+    if (known) {
+      known.times += times
+      known.make = make
+    } else if (entries.size < maxEntries) entries.set(sumOf, { sumOf, make, times, dueMs: 0 })
     else lost += times
   }
 
@@ -100,8 +102,8 @@ export function createRecorder(deps: {
       const { sumOf, allowance, make, times, dueMs } = entry
       if (nowMs < dueMs && !isLast) continue
       if (times === 0) entries.delete(name)
-      // The first row has taken its allowance already.
-      else if (allowance && dueMs > 0 && !allowance.take()) count(sumOf, make, times)
+      // The first row has taken its allowance already. The last turn has no later one in which a count could be written.
+      else if (allowance && dueMs > 0 && !isLast && !allowance.take()) count(sumOf, make, times)
       else {
         const { to, fields, ...facts } = make()
         due.push(allowance ? { ...facts, to, fields, times } : { ...facts, times })

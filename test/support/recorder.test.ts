@@ -253,3 +253,35 @@ test('nothing was decided: nothing is written', async () => {
   await vi.advanceTimersByTimeAsync(60_000)
   expect([rows, write.mock.calls]).toEqual([[], []])
 })
+
+test('a flood that lasts: what is only counted has the time at which it was decided', async () => {
+  const { decide, unnamed } = open()
+  const startMs = performance.now()
+  for (let second = 0; second < 60; second++) {
+    for (let at = 0; at < 200; at++) decide(numberOf(second * 200 + at), refusal('ip'))
+    for (let at = 0; at < 200; at++) decide(numberOf(second * 200 + at))
+    await vi.advanceTimersByTimeAsync(1_000)
+  }
+  for (const outcome of ['refused', 'admitted'] as const) {
+    const rows = unnamed().filter((row) => row.outcome === outcome)
+    expect(rows.length).toBeGreaterThan(9)
+    expect((rows.at(-1)?.atMs ?? 0) - startMs).toBeGreaterThan(50_000)
+  }
+  const shares = unnamed().flatMap(({ outcome, share = 0 }) =>
+    outcome === 'admitted' ? share : [],
+  )
+  expect(shares.at(-1)).toBe(Math.max(...shares))
+  expect(shares.at(-1)).toBeGreaterThan(0)
+})
+
+test('the end of the process: equal decisions that had no room are counted too', async () => {
+  const { decide, rows, recorder, timesOf } = open()
+  for (let at = 0; at < 161; at++) decide(numberOf(at), refusal('recipient'))
+  await turn()
+  // These entries come behind the one of the counts.
+  for (let at = 161; at < 166; at++) decide(numberOf(at), refusal('recipient'))
+  await turn()
+  for (let at = 0; at < 166; at++) decide(numberOf(at), refusal('recipient'))
+  await recorder.close()
+  expect(timesOf(rows)).toBe(2 * 166)
+})
