@@ -69,7 +69,7 @@ function faultsIn(error: ZodError, place: string): FieldError[] {
 type Fault = Omit<FieldError, 'path'>
 
 /** A schema can contain the English text of a word. */
-const wordsByText = new Map(
+const wordsByText = new Map<unknown, FieldWord>(
   Object.entries(words.en.fields).map(([word, text]) => [text, word as FieldWord]),
 )
 

@@ -1,9 +1,7 @@
-import { type Language, languages, words } from './words.ts'
+import { isLanguage, type Language, languages } from './words.ts'
 
 /** Ten times the length that browsers send. */
 const maxAcceptLanguageLength = 500
-
-const isLanguage = (text: string): text is Language => Object.hasOwn(words, text)
 
 /**
  * The language of `words` with the highest `q`. The first one, English, if several are equal or all are absent.

@@ -15,7 +15,7 @@ export function detailOf({ code, members, says }: Problem, language: Language): 
     ...(typeof triesLeft === 'number' ? { n: triesLeft } : {}),
     ...(Number.isNaN(waitMs)
       ? {}
-      : { time: timeInWords(waitMs, language), seconds: Math.ceil(waitMs / 1_000) }),
+      : { time: timeInWords(waitMs, language), seconds: String(Math.ceil(waitMs / 1_000)) }),
   })
 }
 
@@ -25,6 +25,5 @@ function afterWrongCode(code: string, members: Problem['members']): DetailWord |
   if (code !== 'code_mismatch') return undefined
   if (lockedForMs !== undefined) return 'wrongLocked'
   if (triesLeft === 0) return 'wrongLast'
-  if (triesLeft === 1) return 'wrongOne'
   return typeof triesLeft === 'number' ? 'wrong' : undefined
 }

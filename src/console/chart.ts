@@ -1,9 +1,10 @@
 /** One provider's hours as bars in plain SVG: sent above the line, failed or expired below it. */
 
 import { type Html, html } from '../base/html.ts'
+import { fill } from '../base/words.ts'
 import type { ProviderCounts } from '../notice/hour-counts.ts'
 import type { View } from './page.ts'
-import { numberText, time } from './parts.ts'
+import { time } from './parts.ts'
 
 export interface ProviderHour extends ProviderCounts {
   /** The beginning of the hour. */
@@ -16,12 +17,15 @@ const above = 40
 const below = 20
 
 export function chart(
-  { words: { today } }: View,
+  view: View,
   provider: string,
   own: readonly ProviderHour[],
   /** The beginnings of all hours of the chart, oldest first. */
   hours: readonly number[],
 ): Html {
+  const { words, language } = view
+  const { today } = words
+  const ofHour = (sent: number, failed: number) => fill(today.ofHour, language, { sent, failed })
   const most = (name: 'sent' | 'failed') => Math.max(...own.map((one) => one[name]))
   // Both halves have one scale, so that ten failures are as long as ten successes.
   const scale = Math.min(above / most('sent'), below / most('failed'))
@@ -34,10 +38,10 @@ export function chart(
       const y = isAbove ? above - height : above + 1
       return html`<rect class="${name}" x="${x}" y="${y}" width="${barWidth - gap}" height="${height}"/>`
     }
-    return html`<g><title>${hour} UTC: ${today.ofHour(numberText(sent), numberText(failed))}</title>
+    return html`<g><title>${hour} UTC: ${ofHour(sent, failed)}</title>
 ${bar('sent', sent, true)}${bar('failed', failed, false)}</g>`
   })
-  const summary = today.ofHour(numberText(total('sent')), numberText(total('failed')))
+  const summary = ofHour(total('sent'), total('failed'))
   const width = hours.length * barWidth
   return html`<li><h3>${provider}</h3><p class="hint">${summary}</p>
 <svg class="bars" viewBox="0 0 ${width} ${above + 1 + below}" preserveAspectRatio="none" role="img" aria-label="${provider}: ${summary}">

@@ -19,13 +19,13 @@ import type { Log } from '../base/log.ts'
 import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { Unavailable } from '../base/unavailable.ts'
+import { fill, isLanguage, type Language, words } from '../base/words.ts'
 import { createAssets } from './assets.ts'
 import { chosenLanguageOf, endOfSessionHeader, languageHeader, sessionHeader } from './cookies.ts'
 import { type Door, hasToken, isFromHere, type Visitor } from './door.ts'
 import { frame } from './frame.ts'
 import type { ConsoleRoute, Given, View } from './page.ts'
 import { signInPage } from './sign-in-page.ts'
-import { words as allWords, type Language } from './words.ts'
 
 type ProblemName = 'unavailable' | 'notFound' | 'forbidden' | 'internal' | 'badRequest'
 
@@ -58,7 +58,7 @@ export function createConsole(deps: {
   app.use(boundedParser(express.urlencoded({ extended: false, limit: maxFormBytes }), maxFormBytes))
 
   app.get('/login', (request, response) => {
-    show(request, response, signInPage(allWords[languageOf(request)], given(request.query).next))
+    show(request, response, signInPage(languageOf(request), given(request.query).next))
   })
   app.post('/login', async (request, response) => {
     if (!isFromHere(request)) return problem(request, response, 'forbidden', 403)
@@ -71,7 +71,7 @@ export function createConsole(deps: {
     if (entered.kind === 'wait') {
       response.set('retry-after', String(Math.ceil(entered.retryAfterMs / 1_000)))
     }
-    show(request, response, signInPage(allWords[languageOf(request)], next, entered))
+    show(request, response, signInPage(languageOf(request), next, entered))
   })
   app.post('/sign-out', async (request, response) => {
     const { csrf, everywhere } = given(request.body)
@@ -116,12 +116,12 @@ export function createConsole(deps: {
 
   function viewOf(request: Request, { operator, csrf }: Visitor): View {
     const language = languageOf(request)
-    return { words: allWords[language], language, operator, csrf, nowMs: nowMs() }
+    return { words: words[language].console, language, operator, csrf, nowMs: nowMs() }
   }
 
   function show(request: Request, response: Response, shown: Shown, view?: View): void {
     const language = languageOf(request)
-    const framed = { ...shown, words: allWords[language], language, assets: assets.paths, view }
+    const framed = { ...shown, language, assets: assets.paths, view }
     response
       .status(shown.status ?? 200)
       .type('html')
@@ -135,11 +135,12 @@ export function createConsole(deps: {
     status: number,
     part = '',
   ): void {
-    const { problems } = allWords[languageOf(request)]
-    const text = problems[`${name}Text`]
+    const language = languageOf(request)
+    const { problems } = words[language].console
+    const text = fill(problems[`${name}Text`], language, { part })
     // A reset may be recorded but not done: then the operator sends it again (src/support/support.ts).
     const again = name === 'unavailable' && request.path.endsWith('/reset') && problems.resetAgain
-    const body = html`<h1>${problems[name]}</h1><p>${typeof text === 'string' ? text : text(part)} ${again}</p>
+    const body = html`<h1>${problems[name]}</h1><p>${text} ${again}</p>
 <p><a href="/">${problems.back}</a></p>`
     const { visitor } = response.locals as { visitor?: Visitor | null }
     const view = visitor ? viewOf(request, visitor) : undefined
@@ -149,7 +150,8 @@ export function createConsole(deps: {
   function answerError(error: unknown, request: Request, response: Response): void {
     if (error instanceof Unavailable) {
       response.set('retry-after', '2')
-      problem(request, response, 'unavailable', 503, error.part)
+      const part = error.part === 'postgresql' ? 'PostgreSQL' : 'Redis'
+      problem(request, response, 'unavailable', 503, part)
       return
     }
     const { status } = (error ?? {}) as { status?: number }
@@ -160,7 +162,7 @@ export function createConsole(deps: {
 }
 
 /**
- * Follows the link to the other language: keeps the choice in the cookie, and leads to the page without it. Otherwise each
+ * Follows the link to another language: keeps the choice in the cookie, and leads to the page without it. Otherwise each
  * refresh of that page would choose again, also for the other windows.
  */
 const chooseLanguage: RequestHandler = (request, response, next) => {
@@ -176,8 +178,6 @@ function languageOf(request: Request): Language {
   const chosen = chosenLanguageOf(request)
   return isLanguage(chosen) ? chosen : preferredLanguage(request.headers['accept-language'])
 }
-
-const isLanguage = (text: unknown): text is Language => text === 'en' || text === 'zh'
 
 /** Keeps the first value of a name that was sent twice. */
 function given(values: unknown): Given {

@@ -4,13 +4,13 @@
  */
 
 import { type Html, html } from '../base/html.ts'
+import { fill } from '../base/words.ts'
 import type { WorkerNote } from '../delivery/worker-notes.ts'
 import type { WindowState } from '../limiter/index.ts'
 import type { Backlog } from '../notice/backlog.ts'
 import type { Browse } from '../notice/browse.ts'
 import type { ConsoleRoute, View } from './page.ts'
-import { badge, stateBadge, table } from './parts.ts'
-import { wordFor } from './words.ts'
+import { badge, duration, stateBadge, table, wordFor } from './parts.ts'
 
 export interface Delivery extends Backlog {
   /** One note of each running worker. */
@@ -65,7 +65,7 @@ export function deliveryRoute(deps: {
 <p class="hint">${delivery.noFailed} <a href="/notices?state=failed">${delivery.failedNotices}</a>.</p></section>`
       const body = html`<h1>${nav.delivery}</h1>${delays(view, state)}
 ${seesAll && queued}
-<section><h2>${delivery.providers}</h2>${table(delivery.providers, [words.notices.provider, ...heads], rows, '')}</section>`
+<section><h2>${delivery.providers}</h2>${table(view, delivery.providers, [words.notices.provider, ...heads], rows, '')}</section>`
       return { kind: 'page', title: nav.delivery, nav: 'delivery', body, refreshMs }
     },
   }
@@ -73,7 +73,7 @@ ${seesAll && queued}
 
 /** The longest waits, the running workers and the stopped providers. */
 function delays(view: View, state: Delivery): Html {
-  const { words, operator } = view
+  const { words, language, operator } = view
   const { delivery } = words
   const tiles = [
     ...state.oldestOpen.map(
@@ -87,11 +87,12 @@ function delays(view: View, state: Delivery): Html {
     state.workers.length > 0 &&
     kept.size === 0
   const shown = tiles.map(([label, seconds]) => {
-    const text = seconds < 1 ? delivery.noneWaits : words.duration(seconds * 1_000)
+    const text = seconds < 1 ? delivery.noneWaits : duration(view, seconds * 1_000)
     const isLate = seconds >= lateSeconds
     return html`<li>${label}<b>${isLate ? badge('bad', 'clock', text) : badge('good', 'check', text)}</b></li>`
   })
-  const workers = delivery.workers(state.workers.length)
+  const n = state.workers.length
+  const workers = n === 0 ? delivery.noWorkers : fill(delivery.workers, language, { n })
   return html`<p>${isQuiet ? badge('good', 'check', words.search.quiet) : ''}
 ${badge(state.workers.length > 0 ? 'good' : 'bad', state.workers.length > 0 ? 'check' : 'cross', workers)}
 ${[...kept].map((name) => badge('bad', 'stop', `${name}: ${delivery.states.circuit}`))}</p>
@@ -102,7 +103,8 @@ ${operator.apps && html`<p class="hint">${delivery.ofAllApps}</p>`}`
 const awayIn = (providers: WorkerNote['providers']) =>
   Object.entries(providers).flatMap(([name, state]) => (state === 'circuit' ? [name] : []))
 
-function queues({ words: { delivery, notices } }: View, { depths }: Delivery): Html {
+function queues(view: View, { depths }: Delivery): Html {
+  const { delivery, notices } = view.words
   const names = [...new Set(depths.map(({ channel }) => channel))]
   const states = Object.keys(delivery.jobs) as (keyof typeof delivery.jobs)[]
   const rows = names.map((name) => [
@@ -112,18 +114,20 @@ function queues({ words: { delivery, notices } }: View, { depths }: Delivery): H
     ),
   ])
   const heads = [delivery.channel, ...states.map((state) => delivery.jobs[state])]
-  return table(delivery.queues, heads, rows, '')
+  return table(view, delivery.queues, heads, rows, '')
 }
 
 /** Each worker has its own circuit breaker, so one worker may stop using a provider while others go on. */
-function breakerOf({ words: { delivery } }: View, name: string, workers: readonly WorkerNote[]) {
+function breakerOf(view: View, name: string, workers: readonly WorkerNote[]) {
+  const { words, language } = view
+  const { delivery } = words
   const said = workers.flatMap(({ providers }) => providers[name] ?? [])
   if (said.length === 0) return html`<span class="quiet">${delivery.noWord}</span>`
   return (['circuit', 'paused', 'ready'] as const).map((state) => {
     const count = said.filter((one) => one === state).length
     const [tone, shape] =
       state === 'ready' ? (['good', 'check'] as const) : (['bad', 'stop'] as const)
-    const share = delivery.ofWorkers(count, said.length)
+    const share = fill(delivery.ofWorkers, language, { some: count, all: said.length })
     return (
       count > 0 &&
       html`${badge(tone, shape, delivery.states[state])} <span class="quiet">${share}</span> `

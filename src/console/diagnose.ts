@@ -4,12 +4,12 @@
  */
 import { pageCheckPolicy } from '../rules/policies.ts'
 import type { Story } from '../support/support.ts'
+import type { ConsoleWords } from './page.ts'
 import type { Tone } from './parts.ts'
-import type { Words } from './words.ts'
 
 export interface Diagnosis {
   tone: Tone
-  name: keyof Words['diagnoses']
+  name: keyof ConsoleWords['diagnoses']
   rule?: string
   ms?: number
   provider?: string

@@ -1,8 +1,8 @@
 /** The frame around every page: head, navigation, sign-out and footer. */
 import { type Html, html } from '../base/html.ts'
-import type { NavName, View } from './page.ts'
+import { words as allWords, type Language, languageName, languages } from '../base/words.ts'
+import type { ConsoleWords, NavName, View } from './page.ts'
 import { csrfField } from './parts.ts'
-import type { Language, Words } from './words.ts'
 
 /** Paths with a hash of the bytes, so that browsers can cache the files for ever. */
 export interface AssetPaths {
@@ -12,7 +12,6 @@ export interface AssetPaths {
 }
 
 interface Framed {
-  words: Words
   language: Language
   assets: AssetPaths
   title: string
@@ -35,10 +34,10 @@ const paths: Readonly<Record<NavName, string>> = {
 }
 
 export function frame(framed: Framed): string {
-  const { words, language, assets, title, body, view, nav, refreshMs, here } = framed
-  const other = language === 'en' ? 'zh' : 'en'
+  const { language, assets, title, body, view, nav, refreshMs, here } = framed
+  const { tag, console: words } = allWords[language]
   const page = html`<!doctype html>
-<html lang="${language === 'zh' ? 'zh-CN' : 'en'}">
+<html lang="${tag}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -54,7 +53,7 @@ export function frame(framed: Framed): string {
 <a class="brand" href="/"><img src="${assets.picture}" width="28" height="28" alt="">Postern</a>
 ${view && navigation(words, nav)}
 <div class="account">
-<a href="${inLanguage(here, other)}" lang="${other}" hreflang="${other}">${words.otherLanguage}</a>
+<nav aria-label="${words.language}"><ul>${otherLanguages(here, language)}</ul></nav>
 ${view && signedIn(view)}
 </div>
 </header>
@@ -68,7 +67,7 @@ ${body}
   return page.toString()
 }
 
-function navigation(words: Words, current: NavName | undefined): Html {
+function navigation(words: ConsoleWords, current: NavName | undefined): Html {
   const names = Object.keys(paths) as NavName[]
   const links = names.map(
     (name) =>
@@ -82,6 +81,14 @@ const signedIn = (
 ): Html => html`<span class="key-name"><span class="unseen">${view.words.signIn.label}: </span>${view.operator.name}</span>
 <form method="post" action="/sign-out">${csrfField(view)}
 <button class="link">${view.words.signOut}</button></form>`
+
+const otherLanguages = (here: string, current: Language): Html[] =>
+  languages
+    .filter((language) => language !== current)
+    .map((language) => {
+      const { tag } = allWords[language]
+      return html`<li><a href="${inLanguage(here, language)}" lang="${tag}" hreflang="${tag}">${languageName(language)}</a></li>`
+    })
 
 /** The path of the same page in another language. */
 function inLanguage(here: string, language: Language): string {

@@ -1,15 +1,16 @@
 /** The plain lists: rules in words, keys without secrets, waiting events, operations. */
 import type { KeyFacts } from '../access/key-store.ts'
+import { commandLine } from '../base/command-line.ts'
 import { type Html, html } from '../base/html.ts'
 import { everyApp } from '../base/names.ts'
+import { fill } from '../base/words.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
 import type { EventOutbox } from '../notice/event-outbox.ts'
 import { ownRulesOf, sentenceOf } from '../rules/explain.ts'
 import type { Operations } from '../support/operations.ts'
 import type { ConsoleRoute, NavName, PageResult, View } from './page.ts'
-import { badge, csrfField, pager, table, time } from './parts.ts'
-import { wordFor } from './words.ts'
+import { badge, csrfField, pager, table, time, wordFor } from './parts.ts'
 
 const perPage = 50
 const refreshMs = 15_000
@@ -31,7 +32,8 @@ export function listRoutes(deps: ListDeps): ConsoleRoute[] {
     list('rules', secrets, async (view) => ({ shown: rules(view, policies()) })),
 
     list('keys', secrets, async (view) => {
-      const { keys } = view.words
+      const { words, language } = view
+      const { keys } = words
       const { apps } = view.operator
       const all = await deps.keys.list()
       const seen = apps ? all.filter(({ app }) => apps.includes(app)) : all
@@ -45,7 +47,9 @@ export function listRoutes(deps: ListDeps): ConsoleRoute[] {
         stateOfKey(view, key),
       ])
       const heads = [keys.name, keys.kind, keys.app, keys.prefix, keys.made, keys.used, keys.state]
-      const shown = html`<p class="hint">${keys.note}</p>${table(view.words.nav.keys, heads, rows, keys.none)}
+      const note = fill(keys.note, language, { command: commandLine('keys') })
+      const none = fill(keys.none, language, { command: commandLine('keys', 'create') })
+      const shown = html`<p class="hint">${note}</p>${table(view, words.nav.keys, heads, rows, none)}
 <section><h2>${keys.ownSessions}</h2><form method="post" action="/sign-out">${csrfField(view)}
 <input type="hidden" name="everywhere" value="yes"><p class="hint">${keys.everywhereHint}</p>
 <button>${keys.everywhere}</button></form></section>`
@@ -65,7 +69,7 @@ export function listRoutes(deps: ListDeps): ConsoleRoute[] {
       const heads = [waiting.type, view.words.keys.app, waiting.since, waiting.due, waiting.tries]
       const last = events[perPage - 1]
       return {
-        shown: html`<p class="hint">${waiting.note}</p>${table(nav.events, heads, rows, waiting.none)}`,
+        shown: html`<p class="hint">${waiting.note}</p>${table(view, nav.events, heads, rows, waiting.none)}`,
         last: last && { at: last.dueAt, id: last.id },
       }
     }),
@@ -83,7 +87,7 @@ export function listRoutes(deps: ListDeps): ConsoleRoute[] {
       const { when, who, what, reason } = operations
       const heads = [when, who, view.words.keys.app, what, reason]
       return {
-        shown: html`<p class="hint">${operations.note}</p>${table(nav.operations, heads, rows, operations.none)}`,
+        shown: html`<p class="hint">${operations.note}</p>${table(view, nav.operations, heads, rows, operations.none)}`,
         last: done[perPage - 1],
       }
     }),
@@ -122,18 +126,20 @@ function list(
   }
 }
 
-function rules({ words, language }: View, policies: Policies): Html {
+function rules(view: View, policies: Policies): Html {
+  const { words, language } = view
   const sections = ownRulesOf(policies).map(([policy, own]) => {
     const rows = own.map((rule) => [rule.name, sentenceOf(rule, policies, language)])
     const heads = [words.today.rule, words.rules.meaning]
     return html`<section><h2>${policy}</h2><p class="hint">${askedOf(words.rules, policy)}</p>
-${table(policy, heads, rows, words.rules.none)}</section>`
+${table(view, policy, heads, rows, words.rules.none)}</section>`
   })
-  return html`<p class="hint">${words.rules.note}</p>${sections}`
+  const note = fill(words.rules.note, language, { command: commandLine('policy', 'explain') })
+  return html`<p class="hint">${note}</p>${sections}`
 }
 
-function askedOf({ asked, other }: View['words']['rules'], policy: string): string {
-  return Object.hasOwn(asked, policy) ? asked[policy as keyof typeof asked] : other
+function askedOf({ asked, otherPolicy }: View['words']['rules'], policy: string): string {
+  return Object.hasOwn(asked, policy) ? asked[policy as keyof typeof asked] : otherPolicy
 }
 
 function stateOfKey({ words: { keys } }: View, { revokedAt, isRevoked }: KeyFacts): Html {

@@ -7,13 +7,13 @@
 
 import { type Html, html } from '../base/html.ts'
 import { idFloor } from '../base/ids.ts'
+import { fill } from '../base/words.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Browse } from '../notice/browse.ts'
 import { type NoticeState, noticeStates } from '../notice/states.ts'
 import type { ProviderFacts } from './delivery-page.ts'
 import type { ConsoleRoute, Given, View } from './page.ts'
-import { errorText, masked, pager, stateBadge, table, time } from './parts.ts'
-import { wordFor } from './words.ts'
+import { errorText, masked, pager, stateBadge, table, time, wordFor } from './parts.ts'
 
 const agesMs = { hour: 3_600_000, day: 86_400_000, week: 7 * 86_400_000, all: undefined } as const
 type Age = keyof typeof agesMs
@@ -47,7 +47,7 @@ export function noticesRoute(deps: NoticesDeps): ConsoleRoute {
     method: 'get',
     path: '/notices',
     async run({ view, query }) {
-      const { words } = view
+      const { words, language } = view
       const filter = readFilter(query, secrets)
       const { age, untilMs, cursor, ...fixed } = filter
       const ageMs = agesMs[age]
@@ -73,8 +73,8 @@ export function noticesRoute(deps: NoticesDeps): ConsoleRoute {
         errorText(view, notice.error),
       ])
       const body = html`<h1>${words.nav.notices}</h1>${form(view, filter, deps)}
-${table(words.nav.notices, [...heads, notices.app, notices.provider, notices.why], rows, notices.none)}
-${lookedAt !== undefined && html`<p class="hint">${notices.lookedAt(lookedAt)}</p>`}
+${table(view, words.nav.notices, [...heads, notices.app, notices.provider, notices.why], rows, notices.none)}
+${lookedAt !== undefined && html`<p class="hint">${fill(notices.lookedAt, language, { n: lookedAt })}</p>`}
 ${pager(view, '/notices', searchOf(query), next)}`
       return { kind: 'page', title: words.nav.notices, nav: 'notices', body, refreshMs }
     },

@@ -3,7 +3,9 @@
  * redirect. `console.ts` adds sessions, tokens, headers and the frame around the body.
  */
 import type { Html } from '../base/html.ts'
-import type { Language, Words } from './words.ts'
+import type { Language, Words } from '../base/words.ts'
+
+export type ConsoleWords = Words['console']
 
 export interface Operator {
   keyId: string
@@ -13,7 +15,7 @@ export interface Operator {
 }
 
 export interface View {
-  words: Words
+  words: ConsoleWords
   language: Language
   operator: Operator
   /** Every form that posts must contain it. */
@@ -32,7 +34,7 @@ export interface Visit {
   form: Given
 }
 
-export type NavName = keyof Words['nav']
+export type NavName = keyof ConsoleWords['nav']
 
 export type PageResult =
   | {

@@ -1,9 +1,15 @@
 /** Small parts of pages. None of them shows a code, and all mask recipients. */
 
+import { inRoughUnits } from '../base/durations.ts'
 import { type Html, html, type Part } from '../base/html.ts'
+import { shortTime } from '../base/words.ts'
 import { maskRecipient } from '../recipient/channels.ts'
 import type { View } from './page.ts'
-import { wordFor } from './words.ts'
+
+/** The word for a name in a row of the database. A name that only a newer build knows is shown unchanged. */
+export function wordFor(of: Readonly<Record<string, string>>, name: string): string {
+  return Object.hasOwn(of, name) ? (of[name] as string) : name
+}
 
 /** The meaning of a colour. A shape and a word always show the same meaning. */
 export type Tone = 'good' | 'bad' | 'wait' | 'plain'
@@ -64,10 +70,16 @@ export function errorText({ words }: View, error: string | null): string {
 export const csrfField = ({ csrf }: View): Html =>
   html`<input type="hidden" name="csrf" value="${csrf}">`
 
-export const numberText = (value: number): string => value.toLocaleString('en')
+export const numberText = ({ language }: View, value: number): string =>
+  value.toLocaleString(language)
+
+/** A duration, rounded up: `41 s`, `15 min`, `2 h`. */
+export const duration = ({ language }: View, ms: number): string =>
+  shortTime(inRoughUnits(ms), language)
 
 /** A table, shown as cards on a phone. Each row has as many cells as there are heads. */
 export function table(
+  view: View,
   caption: string,
   heads: readonly string[],
   rows: readonly (readonly Part[])[],
@@ -75,7 +87,7 @@ export function table(
 ): Html {
   if (rows.length === 0) return html`<p class="quiet">${none}</p>`
   const classOf = (part: Part) => typeof part === 'number' && html` class="number"`
-  const shown = (part: Part) => (typeof part === 'number' ? numberText(part) : part)
+  const shown = (part: Part) => (typeof part === 'number' ? numberText(view, part) : part)
   const cell = (part: Part, at: number) =>
     html`<td data-head="${heads[at]}"${classOf(part)}>${part !== '' && html`<span>${shown(part)}</span>`}</td>`
   return html`<table><caption class="unseen">${caption}</caption>

@@ -1,17 +1,20 @@
+import { commandLine } from '../base/command-line.ts'
 import { type Html, html } from '../base/html.ts'
+import { fill, type Language, words } from '../base/words.ts'
+import type { ConsoleWords } from './page.ts'
 import { icon } from './parts.ts'
 import type { SignedIn } from './sign-in.ts'
-import type { Words } from './words.ts'
 
 /** The sign-in form. `next` is the requested page, `refused` the reason why the last key was refused. */
 export function signInPage(
-  words: Words,
+  language: Language,
   next: string | undefined,
   refused?: SignedIn,
 ): { title: string; body: Html; status: number } {
-  const { signIn } = words
-  const problem = refused && problemOf(words, refused)
-  const body = html`<div class="card door"><h1>${words.name}</h1>
+  const { signIn, name } = words[language].console
+  const command = commandLine('keys', `create --kind operator --name ${signIn.you}`)
+  const problem = refused && problemOf(signIn, refused)
+  const body = html`<div class="card door"><h1>${name}</h1>
 <form method="post" action="/login">
 <input type="hidden" name="next" value="${next ?? '/'}">
 <input name="username" value="operator" autocomplete="username" hidden>
@@ -19,13 +22,13 @@ export function signInPage(
 <input id="key" name="key" type="password" required maxlength="200" autocomplete="current-password" autofocus
  aria-describedby="${problem && 'key-problem '}key-hint"${problem && html` aria-invalid="true"`}>
 ${problem && html`<p class="problem" id="key-problem" role="alert">${icon('cross')}${problem}</p>`}
-<p class="hint" id="key-hint">${signIn.hint}</p>
+<p class="hint" id="key-hint">${fill(signIn.hint, language, { command })}</p>
 <button>${signIn.button}</button></form></div>`
   const status = !refused ? 200 : refused.kind === 'wait' ? 429 : 401
   return { title: signIn.title, body, status }
 }
 
-function problemOf({ signIn }: Words, refused: SignedIn): string {
+function problemOf(signIn: ConsoleWords['signIn'], refused: SignedIn): string {
   if (refused.kind === 'wait') return signIn.wait
   return refused.kind === 'not_operator' ? signIn.notOperator : signIn.wrong
 }

@@ -1,6 +1,7 @@
 /** The view of a story: diagnoses, message timeline, current state, forms. */
 
 import { type Html, html } from '../base/html.ts'
+import { fill } from '../base/words.ts'
 import { resettable } from '../support/operations.ts'
 import type { LimitState, Story } from '../support/support.ts'
 import type { Diagnosis } from './diagnose.ts'
@@ -9,6 +10,7 @@ import type { View } from './page.ts'
 import {
   badge,
   csrfField,
+  duration,
   errorText,
   icon,
   masked,
@@ -70,38 +72,45 @@ function appLinks({ words }: View, { apps, app, sealed }: Shown): Html {
 }
 
 function diagnosisOf(view: View, { tone, name, rule, ms, provider, error }: Diagnosis): Html {
-  const found = view.words.diagnoses[name]
-  // Each diagnosis has at most one name, one time and one error; texts receive those that exist, in this order.
-  const given = [rule ?? provider, ms, error === undefined ? undefined : errorText(view, error)]
-  const [title, advice] =
-    typeof found === 'function'
-      ? (found as (...values: unknown[]) => string[])(
-          ...given.filter((value) => value !== undefined),
-        )
-      : found
+  const { words, language } = view
+  const values = {
+    ...(rule === undefined ? {} : { rule }),
+    ...(provider === undefined ? {} : { provider }),
+    ...(ms === undefined ? {} : { time: duration(view, ms) }),
+    why: errorText(view, error ?? null),
+  }
+  const title = fill(words.diagnoses[name].title, language, values)
+  const advice = fill(words.diagnoses[name].advice, language, values)
   return html`<li class="${tone}"><span class="mark">${icon(shapeOfTone[tone])}</span><div><strong>${title}</strong><p>${advice}</p></div></li>`
 }
 
 function nowOf(view: View, { limits, codes, lockedForMs }: Story): Html {
-  const { story } = view.words
+  const { words, language } = view
+  const { story } = words
   const asked = limits.filter(({ isOfCaptcha }) => isOfCaptcha)
   const waitMs = Math.max(0, ...asked.map(({ nextInMs }) => nextInMs))
+  const triesText = (n: number) =>
+    n === 0 ? story.noTries : fill(story.triesLeft, language, { n })
   const live = codes.map(
     ({ scene, expiresAt, triesLeft }) =>
-      html`<li>${scene}: ${story.triesLeft(triesLeft)}, ${story.until} ${time(expiresAt)}</li>`,
+      html`<li>${scene}: ${triesText(triesLeft)}, ${story.until} ${time(expiresAt)}</li>`,
   )
   const holding = limits.filter(holds)
   const free = limits.filter((limit) => !holds(limit))
   const mayAsk =
     lockedForMs !== undefined
-      ? badge('bad', 'lock', story.mayNotCheck(lockedForMs))
+      ? badge(
+          'bad',
+          'lock',
+          fill(story.mayNotCheck, language, { time: duration(view, lockedForMs) }),
+        )
       : waitMs === 0
         ? badge('good', 'check', story.mayAsk)
-        : badge('wait', 'clock', story.mayAskIn(waitMs))
+        : badge('wait', 'clock', fill(story.mayAskIn, language, { time: duration(view, waitMs) }))
   return html`<p>${mayAsk}</p>
 <h3>${story.codes}</h3>${live.length > 0 ? html`<ul>${live}</ul>` : html`<p class="quiet">${story.noCodes}</p>`}
 <h3>${story.limits}</h3>${limitList(view, holding)}
-<details><summary>${story.free(free.length)}</summary>${limitList(view, free)}</details>`
+<details><summary>${fill(story.free, language, { n: free.length })}</summary>${limitList(view, free)}</details>`
 }
 
 /** Whether this limit is reached. A rule with several windows has one state for each window. */
@@ -109,14 +118,15 @@ const holds = ({ lockedForMs, nextInMs, used, limit }: LimitState) =>
   lockedForMs !== undefined || (nextInMs > 0 && used >= limit)
 
 function limitList(view: View, limits: readonly LimitState[]): Html {
-  const { story } = view.words
+  const { words, language } = view
+  const { story } = words
   const items = limits.map((state) => {
     const { policy, rule, used, limit, window, lockedForMs, nextInMs } = state
     const held =
       lockedForMs === undefined
-        ? badge('wait', 'clock', story.next(nextInMs))
-        : badge('bad', 'lock', story.locked(lockedForMs))
-    return html`<li><b>${policy}.${rule}</b> ${numberText(used)} / ${numberText(limit)} <span class="quiet">${window}</span> ${holds(state) && held}</li>`
+        ? badge('wait', 'clock', fill(story.next, language, { time: duration(view, nextInMs) }))
+        : badge('bad', 'lock', fill(story.locked, language, { time: duration(view, lockedForMs) }))
+    return html`<li><b>${policy}.${rule}</b> ${numberText(view, used)} / ${numberText(view, limit)} <span class="quiet">${window}</span> ${holds(state) && held}</li>`
   })
   return html`<ul class="limits">${items}</ul>`
 }

@@ -2,12 +2,12 @@
 
 import { type Html, html } from '../base/html.ts'
 import { traceIdOf } from '../base/traces.ts'
+import { fill, shortTime } from '../base/words.ts'
 import type { Attempt, AttemptOutcome } from '../notice/states.ts'
 import type { RefusalEntry } from '../support/decision-log.ts'
 import type { Story } from '../support/support.ts'
 import type { View } from './page.ts'
-import { errorText, icon, type Shape, type Tone, time } from './parts.ts'
-import { wordFor } from './words.ts'
+import { errorText, icon, type Shape, type Tone, time, wordFor } from './parts.ts'
 
 interface Entry {
   at: Date
@@ -56,7 +56,7 @@ const entryOf = ({ at, tone, shape, title, more = [] }: Entry): Html => html`<li
 ${time(at)}</li>`
 
 function ofNotice(view: View, notice: Notice, isMarked: boolean): Entry[] {
-  const { words } = view
+  const { words, language } = view
   const { events } = words
   const { id, kind, scene, template, state, finishedAt, error, createdAt, attempts } = notice
   const name = html`<a class="id" href="/notices/${id}"${isMarked && html` aria-current="true"`}>${id}</a>`
@@ -67,8 +67,8 @@ function ofNotice(view: View, notice: Notice, isMarked: boolean): Entry[] {
       at: createdAt,
       tone: 'plain',
       shape: 'ask',
-      title: events.asked(kind),
-      more: [scene ? events.scene(scene) : undefined, template, name, trace],
+      title: wordFor(events.asked, kind),
+      more: [scene ? fill(events.scene, language, { scene }) : undefined, template, name, trace],
     },
     ...(attempts as unknown as Attempt[]).map((attempt) => ofAttempt(view, attempt)),
   ]
@@ -86,7 +86,7 @@ function ofNotice(view: View, notice: Notice, isMarked: boolean): Entry[] {
   return entries.reverse()
 }
 
-function ofAttempt({ words: { events } }: View, attempt: Attempt): Entry {
+function ofAttempt({ words: { events }, language }: View, attempt: Attempt): Entry {
   const { provider, at, outcome, durationMs, detail, count, latestAt } = attempt
   return {
     at: new Date(at),
@@ -94,24 +94,26 @@ function ofAttempt({ words: { events } }: View, attempt: Attempt): Entry {
     shape: 'send',
     title: `${provider ?? events.lostWorker}: ${wordFor(events.outcomes, outcome)}`,
     more: [
-      events.took(durationMs),
+      shortTime({ count: durationMs, unit: 'ms' }, language),
       detail,
-      latestAt && html`${events.times(count ?? 1)} ${time(new Date(latestAt))}`,
+      latestAt &&
+        html`${fill(events.times, language, { n: count ?? 1 })} ${time(new Date(latestAt))}`,
     ],
   }
 }
 
-function ofRefusal({ words: { events } }: View, refusal: RefusalEntry): Entry {
+function ofRefusal({ words: { events }, language }: View, refusal: RefusalEntry): Entry {
   const { at, policy, rule, window, retryAfterMs, challenge, lockBegan, isOfCheck } = refusal
+  const by = (text: string) => fill(text, language, { rule: `${policy}.${rule}` })
   if (challenge) {
-    return { at, tone: 'wait', shape: 'human', title: events.challenged(policy, rule) }
+    return { at, tone: 'wait', shape: 'human', title: by(events.challenged) }
   }
   const until = html`${events.until} ${time(new Date(at.getTime() + retryAfterMs))}`
   return {
     at,
     tone: 'bad',
     shape: isOfCheck ? 'lock' : 'stop',
-    title: lockBegan ? events.locked(policy, rule) : events.refused(policy, rule),
+    title: by(lockBegan ? events.locked : events.refused),
     more: [window, until],
   }
 }

@@ -1,6 +1,8 @@
 /** The first page below its search field: what is wrong now, and the figures of the last 24 hours. */
 
+import { commandLine } from '../base/command-line.ts'
 import { type Html, html } from '../base/html.ts'
+import { fill, shortTime } from '../base/words.ts'
 import { medianMs } from '../notice/hour-counts.ts'
 import type { Outcome } from '../support/decision.ts'
 import type { DecisionCount } from '../support/decision-log.ts'
@@ -8,7 +10,7 @@ import { chart, type ProviderHour } from './chart.ts'
 import type { Delivery } from './delivery-page.ts'
 import type { CountedHour } from './last-day.ts'
 import type { View } from './page.ts'
-import { badge, icon, numberText, table, time } from './parts.ts'
+import { badge, duration, icon, numberText, table, time } from './parts.ts'
 import { type Wrong, wrongNow } from './wrong-now.ts'
 
 export interface Today {
@@ -32,9 +34,12 @@ export function todayView(view: View, { delivery, day }: Today): Html {
 <section id="refused"><h2>${words.today.byRule}</h2>${byRule(view, decisions)}</section>`
 }
 
-function wrongOf({ words }: View, wrong: Wrong): Html {
-  const { name, sinceMs, href } = wrong
-  const [title, advice] = words.wrong[name](wrong)
+function wrongOf({ words, language }: View, wrong: Wrong): Html {
+  const { name, sinceMs, href, provider = '', percent = 0, kind = 'notice' } = wrong
+  const command = commandLine('worker')
+  const values = { provider, percent, kind: words.notices.kinds[kind], command }
+  const title = fill(words.wrong[name].title, language, values)
+  const advice = fill(words.wrong[name].advice, language, values)
   const since =
     sinceMs !== undefined &&
     html` <span class="since quiet">${words.since} ${time(new Date(sinceMs))}</span>`
@@ -43,17 +48,22 @@ function wrongOf({ words }: View, wrong: Wrong): Html {
 }
 
 function figures(
-  { words: { today }, operator }: View,
+  view: View,
   day: readonly CountedHour[] | undefined,
   decisions: readonly DecisionCount[],
 ): Html {
+  const { words, language, operator } = view
+  const { today } = words
   const counted = day?.flatMap(({ counts }) => counts ?? []) ?? []
   const ofAll = counted.flatMap(({ providers }) => providers)
   const total = (name: 'sent' | 'delivered' | 'failed') =>
-    numberText(ofAll.reduce((all, one) => all + one[name], 0))
+    numberText(
+      view,
+      ofAll.reduce((all, one) => all + one[name], 0),
+    )
   const median = (name: 'toProvider' | 'toReceipt') => {
     const ms = medianMs(counted.map((one) => one[name]))
-    return ms === undefined ? '–' : today.median(ms)
+    return ms === undefined ? '–' : medianText(view, ms)
   }
   const ofRows = [
     [today.sent, total('sent'), '/notices?state=sent'],
@@ -61,21 +71,29 @@ function figures(
     [today.failed, total('failed'), '/notices?state=failed'],
     [today.toProvider, median('toProvider')],
     [today.toReceipt, median('toReceipt')],
-    [today.refused, numberText(sumOf(decisions, 'refused')), '#refused'],
-    [today.passed, numberText(sumOf(decisions, 'passed'))],
+    [today.refused, numberText(view, sumOf(decisions, 'refused')), '#refused'],
+    [today.passed, numberText(view, sumOf(decisions, 'passed'))],
   ]
   const tiles = (day ? ofRows : []).map(
     ([label, text, href]) =>
       html`<li>${href === undefined ? label : html`<a href="${href}">${label}</a>`}<b>${text}</b></li>`,
   )
   const notes = [
-    operator.apps && today.ofApps(operator.apps.join(', ')),
+    operator.apps && fill(today.ofApps, language, { apps: operator.apps.join(', ') }),
     day === undefined && today.notCounted,
     day?.some(({ counts }) => counts === undefined) && today.counting,
     counted.some(({ isCut }) => isCut) && today.cut,
   ]
   return html`<ul class="tiles figures">${tiles}</ul>
 ${notes.map((note) => note && html`<p class="hint">${note}</p>`)}`
+}
+
+/** Exact below ten seconds, where a second matters. */
+function medianText(view: View, ms: number): string {
+  const { language } = view
+  if (ms < 1_000) return shortTime({ count: Math.round(ms), unit: 'ms' }, language)
+  if (ms < 10_000) return shortTime({ count: Math.round(ms / 100) / 10, unit: 's' }, language)
+  return duration(view, ms)
 }
 
 function byProvider(view: View, day: readonly CountedHour[]): Html {
@@ -105,17 +123,19 @@ function byProvider(view: View, day: readonly CountedHour[]): Html {
     ])
   const heads = [today.hour, notices.provider, today.sent, today.delivered, today.failed]
   return html`<ul class="charts">${charts}</ul>
-<details><summary>${today.numbers}</summary>${table(today.byProvider, heads, rows, '')}</details>`
+<details><summary>${today.numbers}</summary>${table(view, today.byProvider, heads, rows, '')}</details>`
 }
 
-function byRule({ words: { today } }: View, decisions: readonly DecisionCount[]): Html {
+function byRule(view: View, decisions: readonly DecisionCount[]): Html {
+  const { today } = view.words
   const ofRules = decisions.filter(
     ({ outcome }) => outcome === 'refused' || outcome === 'challenged',
   )
   const rows = [...Map.groupBy(ofRules, ({ policy, rule }) => `${policy}.${rule}`)]
     .map(([rule, own]) => [rule, sumOf(own, 'refused'), sumOf(own, 'challenged')] as const)
     .sort(([, a], [, b]) => b - a)
-  return table(today.byRule, [today.rule, today.refused, today.challenged], rows, today.noRefusals)
+  const heads = [today.rule, today.refused, today.challenged]
+  return table(view, today.byRule, heads, rows, today.noRefusals)
 }
 
 const sumOf = (decisions: readonly DecisionCount[], wanted: Outcome) =>

@@ -1,11 +1,14 @@
 /** Faults of the service as a whole that exist now, with their beginning. The most urgent is first. */
 import { type Delivery, lateSeconds } from './delivery-page.ts'
 import type { CountedHour } from './last-day.ts'
-import type { About } from './words/en.ts'
-import type { Words } from './words.ts'
+import type { ConsoleWords } from './page.ts'
 
-export interface Wrong extends About {
-  name: keyof Words['wrong']
+export interface Wrong {
+  name: keyof ConsoleWords['wrong']
+  provider?: string
+  /** Share of a provider's messages that it accepted, in the last two hours. */
+  percent?: number
+  kind?: 'captcha' | 'notice'
   /** Undefined if unknown. */
   sinceMs?: number | undefined
   /** The page that shows more. */

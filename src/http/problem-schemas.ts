@@ -1,11 +1,12 @@
 /** The schema of every problem of the catalogue, by its code. Generated clients narrow by these. */
 import { z } from 'zod'
 import { type ProblemCode, problems, problemType } from '../base/problems.ts'
-import { words } from '../base/words.ts'
+import { languageName, languages, words } from '../base/words.ts'
 import { challengeOffer } from './captchas.ts'
 import { lockedForMs } from './schemas.ts'
 
-const inCallersLanguage = 'For people: English or Chinese by Accept-Language.'
+const named = languages.map((language) => languageName(language, 'en'))
+const inCallersLanguage = `For people: ${named.slice(0, -1).join(', ')} or ${named.at(-1)} by Accept-Language.`
 
 const policy = z.string().meta({ description: 'The policy of the policy file that refused.' })
 const rule = z.string().meta({ description: 'The rule that refused, by its name in the policy.' })

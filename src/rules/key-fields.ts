@@ -1,12 +1,10 @@
 /**
  * The catalogue of fields for the keys of rules. Used by the check of the policy file, the table in
- * docs/policy-file.md, `explain`, support's look-up, the policies for test recipients, and the records of decisions. A
- * new field needs one entry at the end of this list and its value in quota.ts.
+ * docs/policy-file.md, support's look-up, the policies for test recipients, and the records of decisions. A new field needs
+ * one entry at the end of this list, its value in quota.ts, and its noun in the files of src/i18n (`rules.nouns`).
  */
 
 interface Field {
-  /** Used in sentences: "At most 5 per 1h for one recipient". */
-  readonly noun: { readonly en: string; readonly zh: string }
   /** Its line in docs/policy-file.md. */
   readonly meaning: string
   /** The calls with this field: only sends have a template, and only login attempts a subject. */
@@ -28,7 +26,6 @@ interface Field {
 /** The fields by name, in the order in which records of decisions store them. */
 export const fields: Readonly<Record<string, Field>> = {
   to: {
-    noun: { en: 'one recipient', zh: '同一收件人' },
     meaning: 'the phone number or mail address',
     of: 'sends and checks',
     isPersonal: true,
@@ -37,7 +34,6 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   mailbox: {
-    noun: { en: 'one mailbox', zh: '同一邮箱' },
     meaning:
       'the mail address without plus-tags and, for Gmail, without dots; a phone number unchanged',
     of: 'sends and checks',
@@ -47,7 +43,6 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   ip: {
-    noun: { en: 'one IP address', zh: '同一 IP 地址' },
     meaning:
       "the address of the caller of Postern, see [the person's address](http.md#what-every-call-has); an IPv6 address counts as its /64",
     of: 'sends and checks',
@@ -55,7 +50,6 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   prefix: {
-    noun: { en: 'one number prefix or mail domain', zh: '同一号段或邮箱域名' },
     meaning: 'a phone number without its last four digits; the domain of a mail address',
     of: 'sends and checks',
     isOfRecipient: true,
@@ -63,10 +57,6 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   dedupe: {
-    noun: {
-      en: 'identical messages to one recipient',
-      zh: '同一收件人的相同消息',
-    },
     meaning: 'a hash of recipient, template and variables',
     of: 'sends',
     isPersonal: true,
@@ -74,55 +64,46 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   subject: {
-    noun: { en: 'one subject', zh: '同一主体' },
     meaning: 'the `subject` of a login attempt',
     of: 'attempts',
     isHashed: true,
   },
   channel: {
-    noun: { en: 'one channel', zh: '同一方式' },
     meaning: '`sms` or `email`',
     of: 'sends and checks',
     isKnown: true,
   },
   app: {
-    noun: { en: 'one app', zh: '同一应用' },
     meaning: 'the app of the API key',
     of: 'sends and checks',
     isKnown: true,
   },
   scene: {
-    noun: { en: 'one scene', zh: '同一场景' },
     meaning: 'the scene of a code; empty for notices',
     of: 'sends and checks',
   },
   country: {
-    noun: { en: 'one country', zh: '同一国家或地区' },
     meaning: 'the country of a phone number, e.g. `CN`; empty for mail',
     of: 'sends and checks',
     isOfRecipient: true,
     isKnown: true,
   },
   template: {
-    noun: { en: 'one template', zh: '同一模板' },
     meaning: 'the template of the message',
     of: 'sends',
   },
   price: {
-    noun: { en: 'one price', zh: '同一价格' },
     meaning: 'only for `permits`: the price of the message by `prices`',
     of: 'sends',
     isNumber: true,
     isOfRecipient: true,
   },
   keyId: {
-    noun: { en: 'one API key', zh: '同一 API 密钥' },
     meaning: 'the id of the API key',
     of: 'sends and checks',
     isOfCaller: true,
   },
   block: {
-    noun: { en: 'one block of numbers', zh: '同一号段' },
     meaning:
       'a phone number without its last four digits; the mailbox of a mail address, whose domain is shared by strangers',
     of: 'sends and checks',
@@ -131,7 +112,6 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   ipWide: {
-    noun: { en: 'one IP network', zh: '同一 IP 网络' },
     meaning: 'like `{ip}`, but an IPv6 address counts as its /48, which one customer may have',
     of: 'sends and checks',
     isOfCaller: true,

@@ -37,7 +37,7 @@ test('no file imports itself by way of others, not even for a type', () => {
 
 test('every imported file of ours exists', () => {
   const sources = findSourceFiles()
-  const files = new Set([...sources, ...findFiles('web/**/*.ts')])
+  const files = new Set([...sources, ...findFiles('{web/**/*.ts,src/i18n/*.json}')])
   const missing = sources.flatMap((file) =>
     importsIn(file, readSource(file))
       .filter(({ target }) => !files.has(target) && !target.startsWith('src/storage/generated/'))

@@ -41,7 +41,9 @@ test('every error that docs/http.md shows is one the catalogue would give', () =
 test('every error has a detail in both languages, and none a full stop too few', () => {
   const detailsIn = ({ problems, details }: typeof words.en) => [
     ...Object.values(problems).map(({ detail }) => detail),
-    ...Object.values(details),
+    ...Object.values(details).flatMap((text) =>
+      Object.values(typeof text === 'string' ? [text] : text),
+    ),
   ]
   for (const text of detailsIn(words.en)) expect(text).toMatch(/\.$/)
   for (const text of detailsIn(words.zh)) expect(text).toMatch(/[\u4e00-\u9fff].*。$/)

@@ -73,6 +73,7 @@ const passages: Passage[] = [
       ...passagesOf(file, commentsIn(readSource(file))),
       ...passagesOf(file, readSource(file).match(/(?<!\w)(['`"])\S+ \S[^\n]*?\1/g) ?? []),
     ]),
+  ...passagesOf('src/i18n/en.json', readSource('src/i18n/en.json').match(/"\S+ \S[^\n]*"/g) ?? []),
   ...findFiles('{test,bench}/**/*.ts').flatMap((file) =>
     passagesOf(
       file,

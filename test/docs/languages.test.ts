@@ -1,8 +1,7 @@
 /** Each page for users exists in English and in Chinese, at the same place below docs/ and docs/zh/. */
 import { expect, test } from 'vitest'
 import { chinese, english, isEnglishOnly } from '../../site/navigation.ts'
-import { en } from '../../src/console/words/en.ts'
-import { zh } from '../../src/console/words/zh.ts'
+import { words } from '../../src/base/words.ts'
 import { docsPages, fencesOf } from '../tools/markdown.ts'
 import { readSource } from '../tools/source-files.ts'
 
@@ -66,7 +65,10 @@ test.each(docsPages.filter((page) => page.startsWith('docs/zh/') && !isShorter(p
   },
 )
 
-const consoleWords = { 'docs/support.md': en, 'docs/zh/support.md': zh } as const
+const consoleWords = {
+  'docs/support.md': words.en.console,
+  'docs/zh/support.md': words.zh.console,
+}
 
 test.each(Object.entries(consoleWords))(
   '%s names pages, parts and figures of the console by its own labels',
@@ -84,10 +86,7 @@ test.each(Object.entries(consoleWords))(
 )
 
 test('Chinese pages and the console have one word for a limit', () => {
-  const texts = [
-    ...docsPages.filter((page) => page.startsWith('docs/zh/')),
-    'src/console/words/zh.ts',
-  ]
+  const texts = [...docsPages.filter((page) => page.startsWith('docs/zh/')), 'src/i18n/zh.json']
   const others = texts.flatMap(
     (file) =>
       readSource(file).match(/.{0,9}(?:重置限制|频率限制|没有限制|的限制(?!在)).{0,9}/g) ?? [],

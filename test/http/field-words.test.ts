@@ -1,6 +1,6 @@
 /** Refusals speak with one voice: every reason of every call, in each language, from one table. */
 import { describe, expect, test } from 'vitest'
-import { languages, words } from '../../src/base/words.ts'
+import { fill, languages, words } from '../../src/base/words.ts'
 import { startPostern } from '../tools/postern.ts'
 
 interface FieldError {
@@ -133,10 +133,8 @@ test.each([
       for (const language of languages) {
         const { errors } = await refused(path, body, language)
         const [error] = errors
-        const message = words[language].fields[word].replace(
-          '{n}',
-          /\d+/.exec(error?.message ?? '')?.[0] ?? '',
-        )
+        const n = /\d[\d.,]*/.exec(error?.message ?? '')?.[0] ?? ''
+        const message = fill(words[language].fields[word], language, { n })
         expect(errors).toEqual([{ path: at, message }])
       }
     }
