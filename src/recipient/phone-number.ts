@@ -38,8 +38,11 @@ const slash = String.raw`\/(?=(?:[^0-9]*[0-9]){4})`
 /** Digits with the usual separators, and perhaps a country code before them. */
 const numberPattern = new RegExp(`^(\\+|00)?\\(?[0-9](?:[0-9 ().-]|${slash}){4,24}$`)
 
+/** The text without a bracket before its plus, and without a space behind it. */
+const withoutExtras = (text: string) => text.replace(/^\((?=\+|00)/, '').replace(/^\+ /, '+')
+
 /** True for a text in the form of a number, which need not be in use. */
-export const isNumberText = (text: string) => numberPattern.test(text)
+export const isNumberText = (text: string) => numberPattern.test(withoutExtras(text))
 
 /** True for a number without a country code. */
 export function isNationalNumber(text: string): boolean {
@@ -58,7 +61,7 @@ export function createPhoneReader(
   const remembered = createBoundedMap<PhoneNumber | 'none'>(maxRemembered)
 
   return function readPhoneNumber(written: string): PhoneNumber | undefined {
-    const text = written.replace(/^\((?=\+|00)/, '').replace(/^\+ /, '+')
+    const text = withoutExtras(written)
     if (!numberPattern.test(text)) return undefined
     const plain = readPlainNumber(text)
     if (plain) return plain

@@ -38,6 +38,8 @@ test('mask: a channel of a newer Postern tells nothing of its recipient', () => 
 test.each([
   ['ann@acme.test', ['email']],
   ['tel:+86 138 0013 8000', ['sms']],
+  ['(+49) 151 23456789', ['sms']],
+  ['+ 49 151 23456789', ['sms']],
   ['Ann', []],
 ])('channels for a text: %s → %j', (text, channels) => {
   expect(channelsFor(text)).toEqual(channels)
