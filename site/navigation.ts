@@ -53,6 +53,7 @@ const reference: readonly Entry[] = [
   ['/passes', 'Passes', '凭证'],
   ['/events', 'Events', '事件'],
   ['/policy-file', 'Policy file', '策略文件'],
+  ['/reference/sms-rules', 'Rules of countries for SMS', '各国短信规则（英文）'],
   ['/reference/environment', 'Environment', '环境变量（英文）'],
   ['/servers', 'PostgreSQL and Redis', 'PostgreSQL 与 Redis'],
   ['/scale', 'Scale', '规模'],

@@ -13,6 +13,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   storage: [],
   recipient: [],
   limiter: [],
+  'sms-rules': [],
   providers: ['crypto'],
   rules: ['limiter', 'recipient'],
   config: ['crypto', 'rules'],

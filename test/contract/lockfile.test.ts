@@ -53,6 +53,14 @@ test('the limiter has the version of Postern, and asks for the same packages', (
   expect(packages['src/limiter']).toMatchObject({ version, dependencies })
 })
 
+test('the rules for SMS have the version of Postern, and ask for no package', () => {
+  const postern = JSON.parse(readSource('package.json'))
+  const { version, dependencies, repository } = JSON.parse(readSource('src/sms-rules/package.json'))
+  expect([version, dependencies]).toEqual([postern.version, undefined])
+  expect(repository).toEqual({ ...postern.repository, directory: 'src/sms-rules' })
+  expect(packages['src/sms-rules']).toMatchObject({ version })
+})
+
 test('every file that names an image of Postern names its version', () => {
   const { version } = JSON.parse(readSource('package.json'))
   const naming = /(?:\bpostern:|newTag: )(\d+\.\d+\.\d+)/g

@@ -23,6 +23,14 @@ const known: Readonly<Record<string, string>> = {
   '/^redis(s?)\\+(cluster|sentinel):\\/\\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^@/?]*)(?:\\/([^?]*))?(?:\\?(.*))?$/':
     "the operator's address, read at the start",
   '/^(?:\\[([^\\]]*)\\]|([^:]*))(?::(\\d+))?$/': "the operator's address, read at the start",
+  '/\\{#(\\w{1,32})#\\}|\\$?\\{\\{?\\w{1,32}\\}?\\}/g':
+    "the operator's registered text, and at most 34 characters from a start",
+  '/\\{#\\w{1,32}#\\}|\\$?\\{\\{?\\w{1,32}\\}?\\}/':
+    "the operator's registered text, and at most 34 characters from a start",
+  '/\\+\\d[\\d ().-]{6,18}\\d|(?<![\\w.-])0[\\d ()-]{7,18}\\d|\\b\\d{3}[ -]\\d{3}[ -]\\d{4}\\b/':
+    'at most 20 characters from a start',
+  '/\\n@[a-z0-9.-]{1,253} #\\S{1,64}(?: @[a-z0-9.-]{1,253})?$/i':
+    'each start is a line, and no part takes the space between them',
 }
 
 interface PatternNode extends SyntaxNode {
@@ -62,6 +70,10 @@ test('every pattern in src is linear, or stands here with its reason', () => {
 /** Patterns made at run time can't be read here. */
 const making: Readonly<Record<string, string>> = {
   'src/recipient/phone-number.ts': 'of numbering plans, over fifteen digits at most',
+  'src/sms-rules/check.ts': 'of the data, over a sender',
+  'src/sms-rules/registered-text.ts': "of the operator's registered text, over the operator's text",
+  'src/sms-rules/schema.ts': 'of the data, to see if they can be read',
+  'src/sms-rules/text-parts.ts': 'of the lists and words there, with bounds, over one SMS',
   'src/storage/redis-ready.ts': 'of names of ours, over what Redis says of itself',
 }
 

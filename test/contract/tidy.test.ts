@@ -97,6 +97,7 @@ const started = [
   'src/commands/postern.ts',
   'src/dev/demo-worker.ts',
   'src/limiter/build.ts',
+  'src/sms-rules/build.ts',
   'web/demo/page.ts',
 ]
 const manifest = readSource('package.json')

@@ -1,0 +1,4 @@
+/** The package `postern-sms-rules`: the wishes of carriers and laws of a country for an SMS, and a check of a message. */
+export { checkSms, type Finding, type Sms } from './check.ts'
+export { countries, rulesOf } from './data.ts'
+export type { CountryRules, Fact, SenderKind } from './facts.ts'
