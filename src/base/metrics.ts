@@ -31,6 +31,7 @@ const backgroundTasks = [
   'old_rows',
   'erasure',
   'bootstrap_key',
+  'decisions',
 ] as const
 
 const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const

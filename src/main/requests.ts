@@ -60,6 +60,7 @@ function composeSteps(shared: Shared, onDecided?: OnDecided) {
   const recorder = createRecorder({
     ...{ log: decisions, secrets, policies },
     onDropped: (record, count) => metrics.recordsDropped.inc({ record }, count),
+    onFailed: (error) => log.backgroundFailed('decisions', error),
   })
   closers.onClose(() => recorder.close())
   const quota = createQuota({

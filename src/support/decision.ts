@@ -70,6 +70,8 @@ export interface Noted {
   share?: number
 }
 
+export const timesOf = (noted: readonly Noted[]) => noted.reduce((all, { times }) => all + times, 0)
+
 /** Undefined if the request was admitted. */
 export function refusalOf(
   { policy, fields, decision }: Heard,

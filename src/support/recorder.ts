@@ -15,7 +15,14 @@ import { isCheckPolicy } from '../rules/policies.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
 import { findRule, namesRecipient } from '../rules/recipient-rules.ts'
 import { type Allowance, createAllowance } from './allowance.ts'
-import { type CheckResult, type Heard, type Noted, type Recipient, refusalOf } from './decision.ts'
+import {
+  type CheckResult,
+  type Heard,
+  type Noted,
+  type Recipient,
+  refusalOf,
+  timesOf,
+} from './decision.ts'
 import type { DecisionLog } from './decision-log.ts'
 
 const everyMs = 1_000
@@ -54,8 +61,10 @@ export function createRecorder(deps: {
   policies: () => Policies
   /** `history`: decisions that were only counted; `sums`: decisions that were not even counted. */
   onDropped: (record: 'history' | 'sums', decisions: number) => void
+  /** Called for each turn whose rows could not be written. */
+  onFailed: (error: unknown) => void
 }) {
-  const { log, secrets, policies, onDropped } = deps
+  const { log, secrets, policies, onDropped, onFailed } = deps
   const entries = new Map<string, Entry>()
   /** Checks that the limits admitted, until their result is known. */
   const guesses = createBoundedMap<Heard>(maxGuesses)
@@ -120,8 +129,9 @@ export function createRecorder(deps: {
     try {
       if (due.length > 0) await log.write(due)
       if (counted.length > 0) onDropped('history', timesOf(counted))
-    } catch {
+    } catch (error) {
       lost += timesOf(due)
+      onFailed(error)
     }
     if (lost > 0) onDropped('sums', lost)
     lost = 0
@@ -220,5 +230,3 @@ export function createRecorder(deps: {
     },
   }
 }
-
-const timesOf = (noted: readonly Noted[]) => noted.reduce((all, { times }) => all + times, 0)

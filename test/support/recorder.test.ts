@@ -29,6 +29,7 @@ const numberOf = (at: number) => `+86138${10_000_000 + at}`
 function open() {
   const rows: Noted[] = []
   const dropped = { history: 0, sums: 0 }
+  const failures: unknown[] = []
   let answer: () => Promise<void> = async () => {}
   const recorder = createRecorder({
     log: {
@@ -42,6 +43,7 @@ function open() {
     onDropped: (record, decisions) => {
       dropped[record] += decisions
     },
+    onFailed: (error) => failures.push(error),
   })
   releaseLater(() => recorder.close())
   let ids = 0
@@ -56,7 +58,7 @@ function open() {
     recorder.checked({ ...person, to }, id, { result })
   const timesOf = (of: readonly Noted[]) => of.reduce((all, { times }) => all + times, 0)
   return {
-    ...{ recorder, rows, dropped, decide, check, timesOf },
+    ...{ recorder, rows, dropped, failures, decide, check, timesOf },
     /** Every row with its recipient. */
     named: () => rows.filter(({ to }) => to !== undefined),
     unnamed: () => rows.filter(({ to }) => to === undefined),
@@ -214,12 +216,14 @@ describe('admitted sends', () => {
 })
 
 describe('a table that is away', () => {
-  test('what could not be written is counted, and later decisions are written', async () => {
-    const { decide, answerBy, rows, dropped } = open()
-    answerBy(() => Promise.reject(new Error('away')))
+  test('what could not be written is counted, its reason is reported, and later decisions are written', async () => {
+    const { decide, answerBy, rows, dropped, failures } = open()
+    const away = new Error('away')
+    answerBy(() => Promise.reject(away))
     for (let at = 0; at < 3; at++) decide(person.to, refusal('recipient'))
     await turn()
     expect(dropped).toEqual({ history: 0, sums: 3 })
+    expect(failures).toEqual([away])
     answerBy(async () => {})
     decide(numberOf(1), refusal('recipient'))
     await turn()
