@@ -35,8 +35,8 @@ const swaggerUiFiles = [
 /** Builds both scripts, copies Swagger UI, and returns the bytes of the code field. Pages and docs name the hash of these bytes. */
 export async function buildBrowserScripts(): Promise<Buffer> {
   const [field] = await Promise.all([
-    bundle('postern-code.ts', 'postern-code.js', ownProperties),
-    bundle('demo/page.ts', 'demo-page.js'),
+    bundle('postern-code.ts', 'postern-code.js', ['field'], ownProperties),
+    bundle('demo/page.ts', 'demo-page.js', ['demo', 'units']),
   ])
   copySwaggerUi()
   writeIntoPages(integrityOf(field))
@@ -76,7 +76,13 @@ function writeInOneStep(file: string, content: string | Buffer): void {
   renameSync(`${file}.${process.pid}`, file)
 }
 
-async function bundle(input: string, name: string, own = ''): Promise<Buffer> {
+/** `sections`: what the bundle has of the texts of each language. */
+async function bundle(
+  input: string,
+  name: string,
+  sections: readonly string[],
+  own = '',
+): Promise<Buffer> {
   // No getter changes anything, so reads can move into the only expression that needs them.
   const compress = { treeshake: { propertyReadSideEffects: false } } as const
   const mangleProps = { include: new RegExp(`^(${own.replaceAll(' ', '|')})$`) }
@@ -86,7 +92,7 @@ async function bundle(input: string, name: string, own = ''): Promise<Buffer> {
     logLevel: 'warn',
     tsconfig: false,
     transform: { target: 'es2022' },
-    plugins: [compactStyle],
+    plugins: [compactStyle, onlySections(sections)],
     write: false,
     output: { format: 'esm', minify: { mangleProps, compress }, comments: false },
   })
@@ -95,6 +101,17 @@ async function bundle(input: string, name: string, own = ''): Promise<Buffer> {
   writeInOneStep(join(web, 'dist', name), bytes)
   return bytes
 }
+
+const onlySections = (sections: readonly string[]): Plugin => ({
+  name: 'only-sections',
+  transform: {
+    filter: { id: /\/src\/i18n\/\w+\.json$/ },
+    handler(code) {
+      const texts = JSON.parse(code)
+      return JSON.stringify(Object.fromEntries(sections.map((name) => [name, texts[name]])))
+    },
+  },
+})
 
 /** Removes spaces from the style sheet and shortens its own variables, because a minifier does not change texts. */
 const compactStyle: Plugin = {

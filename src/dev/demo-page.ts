@@ -6,7 +6,7 @@
  * stops DNS rebinding, where a foreign name leads to this machine. A change needs a POST in JSON whose origin is the page,
  * because forms and scripts of other sites have another origin or none.
  */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import express, {
   type ErrorRequestHandler,
@@ -20,7 +20,7 @@ import { brandedStyle, logo } from '../base/brand.ts'
 import { createFixedAnswer } from '../base/fixed-answer.ts'
 import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
-import { words } from '../base/words.ts'
+import { isLanguage, type Language, languageName, languages, words } from '../base/words.ts'
 import { sessionHeader } from '../console/cookies.ts'
 import { isLocalCaller } from '../http/local-caller.ts'
 import { viewOf } from '../http/notice-reads.ts'
@@ -149,24 +149,19 @@ const failed: ErrorRequestHandler = (error, request, response, _next) => {
   else response.json({ detail: status < 500 ? String(error.message) : 'Not now.' })
 }
 
-const notNow = `PostgreSQL or Redis of the demo does not answer. Load this page again in a moment.
-演示环境的 PostgreSQL 或 Redis 暂时没有响应，请稍后刷新。
-`
+/** A text in every language, for a reader whose language is not known. */
+const inAll = (textOf: (ofLanguage: (typeof words)[Language]) => string) =>
+  languages.map((language) => `${textOf(words[language])}\n`).join('')
 
-const usedUp = `This link was used, or is older than a minute. Press the button again.
-此链接已使用或已超过一分钟，请重新点击按钮。
-`
+const notNow = inAll(({ demo }) => demo.notNow)
+const usedUp = inAll(({ demo }) => demo.usedUp)
+const notLocal = inAll(({ details }) => details.notLocal)
 
 const originOf = ({ headers }: Request) => `http://${headers.host}`
 
-const notLocal = Object.values(words).map(({ details }) => details.notLocal)
-
 const onlyHere: RequestHandler = (request, response, next) => {
   if (isLocalCaller(request)) return next()
-  response
-    .status(403)
-    .type('text')
-    .send(`${notLocal.join('\n')}\n`)
+  response.status(403).type('text').send(notLocal)
 }
 
 const fromOwnPage: RequestHandler = (request, response, next) => {
@@ -197,15 +192,30 @@ const { version } = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
 ) as { version: string }
 
-function languageOf({ query, headers }: Request): 'en' | 'zh' {
-  if (query.lang === 'en' || query.lang === 'zh') return query.lang
+function languageOf({ query, headers }: Request): Language {
+  if (isLanguage(query.lang)) return query.lang
   return preferredLanguage(headers['accept-language'])
 }
 
 /** Replaces `{name}` by a value or by a text of the language. No value comes from a caller. */
-function render(language: 'en' | 'zh', values: Readonly<Record<string, string>>): string {
-  const texts = JSON.parse(read(`demo/texts.${language}.json`)) as Record<string, string>
-  const all: Record<string, string> = { ...texts, ...values }
+function render(language: Language, values: Readonly<Record<string, string>>): string {
+  const named = languages.map((each) => [each, languageName(each)] as const)
+  const all: Readonly<Record<string, string>> = {
+    ...words[language].demo,
+    ...values,
+    guideFolder: hasGuide(language) ? `${language}/` : '',
+    languageLinks: named
+      .filter(([each]) => each !== language)
+      .map(([each, name]) => `<a href="?lang=${each}" hreflang="${each}">${name}</a>`)
+      .join('\n        '),
+    languageOptions: named
+      .map(([each, name]) => `<option value="${each}">${name}</option>`)
+      .join(''),
+  }
   const page = read('demo/index.html').replace('<html lang="en">', `<html lang="${language}">`)
   return page.replace(/\{(\w+)\}/g, (written, name) => all[name] ?? written)
 }
+
+/** The guide is in English, and in the languages that have a folder. */
+const hasGuide = (language: Language) =>
+  existsSync(new URL(`../../docs/${language}`, import.meta.url))

@@ -265,7 +265,7 @@ test('pages are not kept, not framed, and run nothing but our file; style and sc
   }
 })
 
-test('Chinese for who likes it, and for who chose it', async () => {
+test('the language of the browser, then the chosen one; each page offers all others by their own names', async () => {
   const one = client()
   const liked = await one.get('/login', { 'accept-language': 'zh-CN,zh;q=0.9' })
   expect(liked.text).toContain('操作员密钥')
@@ -279,7 +279,13 @@ test('Chinese for who likes it, and for who chose it', async () => {
   expect(chosen.headers.get('location')).toBe('/login?next=%2Fkeys')
   expect((await one.get('/login?language=zh')).text).toContain('操作员密钥')
   expect((await one.get('/login?language=xx')).text).toContain('操作员密钥')
-  expect((await one.get('/login?language=en')).text).toContain('Operator key')
+  const english = await one.get('/login?language=en')
+  expect(english.text).toContain('Operator key')
+  const offered = [...english.text.matchAll(/language=(\w+)" lang="([\w-]+)"[^>]*>([^<]+)/g)]
+  expect(offered.map(([, ...link]) => link)).toEqual([
+    ['de', 'de', 'Deutsch'],
+    ['zh', 'zh-CN', '中文'],
+  ])
 })
 
 test('an address that leads elsewhere: 404, and no link of it does', async () => {

@@ -45,7 +45,8 @@ async function callsWithFields(): Promise<[string, string[]][]> {
 test('every schema with every wrong value: the reasons are of the table, in the language of the caller', async () => {
   const calls = await callsWithFields()
   expect(calls.length).toBeGreaterThan(8)
-  const seen: Record<string, Set<string>> = { en: new Set(), zh: new Set() }
+  const seen: Record<string, Set<string>> = {}
+  for (const language of languages) seen[language] = new Set()
   for (const [path, names] of calls) {
     const bodies = [
       {},
@@ -68,7 +69,7 @@ test('every schema with every wrong value: the reasons are of the table, in the 
   ).toEqual([])
   expect(spoken.length).toBeGreaterThan(15)
   expect([...(seen.zh ?? [])].filter((text) => !/\p{Script=Han}/u.test(text))).toEqual([])
-  expect(seen.zh?.size).toBe(seen.en?.size)
+  for (const { size } of Object.values(seen)) expect(size).toBe(spoken.length)
 })
 
 const to = '+8613800138000'
@@ -102,6 +103,14 @@ test('absent and wrong values of a list: missing, and the values that are right'
     { path: 'params.a', message: 'must be a string, a number, or a boolean' },
     { path: 'params.a b', message: 'must be a name of letters, digits and _' },
     { path: 'colour', message: 'is not a field of this call' },
+  ])
+  const inGerman = await refused('/v1/captchas', asked, 'de-AT')
+  expect(inGerman.title).toBe('Die Anfrage ist nicht gültig')
+  expect(inGerman.errors.map(({ message }) => message)).toEqual([
+    'muss "sms" oder "email" sein',
+    'muss ein Text, eine Zahl oder ein Wahrheitswert sein',
+    'muss ein Name aus Buchstaben, Ziffern und _ sein',
+    'ist kein Feld dieses Aufrufs',
   ])
   const inChinese = await refused('/v1/captchas', asked, 'zh')
   expect(inChinese.errors.map(({ message }) => message)).toEqual([
@@ -141,7 +150,7 @@ test.each([
   },
 )
 
-describe('a recipient that gets no message: what it is, in both languages', () => {
+describe('a recipient that gets no message: what it is, in every language', () => {
   test.each([
     ['sms', '+862161234567', 'type'],
     ['sms', '+442079460000', 'type'],

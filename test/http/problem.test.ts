@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { preferredLanguage } from '../../src/base/preferred-language.ts'
 import { Problem } from '../../src/base/problems.ts'
-import { words } from '../../src/base/words.ts'
+import { languages, words } from '../../src/base/words.ts'
 import { problemAnswer, problemOf } from '../../src/http/problem.ts'
 import { limitedBy } from '../../src/rules/refused.ts'
 
@@ -39,7 +39,7 @@ describe('problemAnswer', () => {
     const inChinese = problemAnswer(new Problem('code_gone'), 'zh-CN')
     expect(inChinese.body).toMatchObject(words.zh.problems.code_gone)
     const ofRule = new Problem('limited', { message: 'Bitte warten.', retryAfterMs: 5_000 })
-    for (const language of ['en', 'zh']) {
+    for (const language of languages) {
       const { body } = problemAnswer(ofRule, language)
       expect(body).toMatchObject({ detail: 'Bitte warten.', retryAfterMs: 5_000 })
       expect(body).not.toHaveProperty('message')
@@ -79,22 +79,36 @@ describe('problemAnswer', () => {
   })
 
   test.each([
-    [{ triesLeft: 1 }, 'The code is wrong. You have one try left.', '验证码错误，还可再试 1 次。'],
+    [
+      { triesLeft: 1 },
+      'The code is wrong. You have one try left.',
+      '验证码错误，还可再试 1 次。',
+      'Der Code ist falsch. Sie haben noch einen Versuch.',
+    ],
+    [
+      { triesLeft: 2 },
+      'The code is wrong. You have 2 tries left.',
+      '验证码错误，还可再试 2 次。',
+      'Der Code ist falsch. Sie haben noch 2 Versuche.',
+    ],
     [
       { triesLeft: 0 },
       'The code was wrong, and no try is left. Request a new one.',
       '验证码错误，已无剩余次数，请重新获取。',
+      'Der Code war falsch, und es ist kein Versuch mehr übrig. Fordern Sie einen neuen Code an.',
     ],
     [
       { triesLeft: 0, lockedForMs: 900_000 },
       'Too many wrong codes. Request a new one in 15 minutes.',
       '错误次数过多，请 15 分钟后重新获取验证码。',
+      'Zu viele falsche Codes. Warten Sie noch 15 Minuten, und fordern Sie dann einen neuen an.',
     ],
-  ])('a wrong code with %j: the next step of the person, in minutes', (members, en, zh) => {
+  ])('a wrong code with %j: the next step of the person, in minutes', (members, en, zh, de) => {
     const detailIn = (language: string) =>
       problemAnswer(new Problem('code_mismatch', members), language).body
     expect(detailIn('en')).toMatchObject({ detail: en })
     expect(detailIn('zh')).toMatchObject({ detail: zh })
+    expect(detailIn('de')).toMatchObject({ detail: de })
   })
 
   test('a lock of 15 minutes, in minutes; a rule’s own message with {seconds}, in seconds', () => {
@@ -106,6 +120,11 @@ describe('problemAnswer', () => {
     })
     expect(details({ retryAfterMs }, 'zh')).toMatchObject({
       detail: '尝试次数过多，已被锁定，请 15 分钟后再试。',
+    })
+    expect(details({ retryAfterMs: 172_800_000 }, 'de-AT')).toMatchObject({
+      title: 'Gesperrt',
+      detail:
+        'Nach zu vielen Versuchen gesperrt. Warten Sie noch 2 Tage, bevor Sie es wieder versuchen.',
     })
     expect(details({ retryAfterMs, message: 'In {seconds} s' }, 'en')).toMatchObject({
       detail: 'In 900 s',
@@ -178,6 +197,8 @@ describe('problemOf', () => {
 test.each([
   ['zh;q=0.5, en;q=0.5', 'en'],
   ['zh;q=1.0, en;q=0.999', 'zh'],
+  ['de-AT, en;q=0.9', 'de'],
+  ['nds, de-CH-1996;q=0.3, en;q=0.2', 'de'],
   ['fr, zh;q=0.3', 'zh'],
   ['zh;q=0.2, zh-TW;q=0.9, en;q=0.8', 'zh'],
   ['', 'en'],

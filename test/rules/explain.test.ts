@@ -128,6 +128,25 @@ test.each([
   expect(parsed && sentenceOf(parsed, policies, 'zh')).toBe(sentence)
 })
 
+test.each([
+  [
+    { key: '{app}:{channel}:{to}', sliding: ['1 per 60s', '5 per 1h', '10000 per 24h'] },
+    'Höchstens 1 in 60 s, 5 in 1 h und 10.000 in 24 h für einen Empfänger einer App; weitere werden abgelehnt.',
+  ],
+  [
+    { key: '{order}', lockout: { limit: 1, window: '5m', lock: '90s', growth: 2, maxLock: '2d' } },
+    'Nach 1 Sendung innerhalb von 5 min für ein {order} sperrt die nächste für 90 s, jede weitere Sperre 2-mal so lange, höchstens 2 Tage.',
+  ],
+  [
+    { key: '{country}', sliding: '200 per 24h', permits: 3, refund: 'passed', mode: 'observe' },
+    'Höchstens 200 in 24 h für ein Land; weitere werden gezählt, gemeldet und zugelassen. Jede zählt als 3. Die Nutzungen eines Codes werden zurückgegeben, wenn er richtig eingegeben wird.',
+  ],
+] as const)('in German: %j', (rule, sentence) => {
+  const policies = policiesOf([{ name: 'rule', ...rule } as RawRule])
+  const [parsed] = policies.captcha ?? []
+  expect(parsed && sentenceOf(parsed, policies, 'de')).toBe(sentence)
+})
+
 test('a policy that includes captcha decides in its place; any other is for callers of the limiter', () => {
   const own = { name: 'own', key: '{to}', sliding: '5 per 24h' }
   const captcha = [{ name: 'recipient', key: '{to}', sliding: '1 per 60s' }]

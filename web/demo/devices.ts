@@ -51,7 +51,9 @@ function drawWorker(worker: DemoState['worker']): void {
   const words =
     worker.kind === 'down'
       ? text('workerDown', { time: duration(Math.ceil(worker.restartsInMs / 1_000) * 1_000) })
-      : text(worker.kind === 'ready' ? 'workerReady' : 'workerStarting', { pid: worker.pid })
+      : text(worker.kind === 'ready' ? 'workerReady' : 'workerStarting', {
+          pid: String(worker.pid),
+        })
   setText(pill, words)
 }
 
