@@ -1,7 +1,7 @@
 /**
- * Counts of the last 24 whole hours, the current one included, at a bounded price. Each hour is a statement for notices and one for
- * decisions. They run one after the other on one connection, newest hour first. Earlier hours are kept for minutes, because only late
- * receipts change them. A page waits for a moment and shows the hours counted by then.
+ * Counts of the last 24 whole hours, the current one included, at a bounded price. Each hour is one statement for notices
+ * and one for decisions. They run one after the other on one connection, newest hour first. Earlier hours are kept for
+ * minutes, because only late receipts change them. A page waits for a moment and shows the hours counted by then.
  */
 import { createBoundedMap } from '../base/bounded-map.ts'
 import { orLate } from '../base/deadline.ts'

@@ -3,9 +3,8 @@
  * load that a process can carry, it refuses as many requests as it answers. So a refusal must cost a small part of a
  * send, or nothing is left for sends.
  *
- * It uses the same turns as the router (under-way.ts), and refuses only what would get no turn there. Everything that
- * could have another answer before its turn goes on to the router: an unknown key, a page of another origin, a body
- * that is too long.
+ * It uses the same turns as the router (under-way.ts), and refuses only what would get no turn there. A request whose
+ * head has another fault goes on to the router: an unknown key, a page of another origin, a body that is too long.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Request, Response } from 'express'

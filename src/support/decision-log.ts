@@ -149,8 +149,8 @@ export function createDecisionLog(
 }
 
 /**
- * Begins to read the decisions of the last `sinceMs` for a replay, and those `beforeMs` before. If only a share of the recipients
- * was recorded, the others are left out. `unnamed`: refusals and checks since then that have no recipient.
+ * Begins to read the decisions of the last `sinceMs` for a replay, and those `beforeMs` before. If only a share of the
+ * recipients was recorded, the others are left out. `unnamed`: refusals and checks since then that have no recipient.
  */
 export async function beginReading(client: ClientBase, sinceMs: number, beforeMs: number) {
   const { rows } = await client.query(spanSql, [sinceMs])
@@ -159,7 +159,8 @@ export async function beginReading(client: ClientBase, sinceMs: number, beforeMs
     // Hashes are evenly distributed. In a share, they begin with as many zero bits.
     const below = Buffer.alloc(4)
     if (share > 0) below.writeUInt32BE(2 ** (32 - share))
-    await client.query('BEGIN')
+    // The caller may need seconds for a page, and the connection's own limit is for statements that follow each other.
+    await client.query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = '10min'`)
     await client.query(readSql, [new Date(fromMs - beforeMs), share > 0 ? below : null])
     for (let page: DecisionRow[] | undefined; page?.length !== 0; ) {
       page = (await client.query<DecisionRow>(`FETCH ${perPage} FROM decisions`)).rows

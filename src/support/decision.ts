@@ -1,7 +1,7 @@
 /**
- * The parts of a decision of the limits, or of a check, that the table `decision` keeps. They are enough for support to explain a
- * refusal, and for a replay to decide the request again. They contain no readable personal data: recipients have the same
- * keyed hash as in notices, and other personal values short keyed hashes, so that equal values stay equal.
+ * The parts of a decision of the limits, or of a check, that the table `decision` keeps. They are enough for support to
+ * explain a refusal, and for a replay to decide the request again. They contain no readable personal data: recipients
+ * have the same keyed hash as in notices. Other personal values have short keyed hashes, so that equal values stay equal.
  */
 import type { Channel } from '../base/channel.ts'
 import type { Policies } from '../limiter/index.ts'

@@ -2,9 +2,9 @@
  * Partitions of the notices and of the decisions: one per week, made ahead, and dropped when all its rows are old. Sends go
  * on meanwhile.
  *
- * A notice id begins with its time, so a week is a range of ids. A decision has its time. Dropping a partition is cheap; deleting its rows would
- * cost as much as writing them. A week is short enough that the indexes of the newest partition stay in memory, and long
- * enough that a look-up over half a year opens few partitions (docs/performance.md).
+ * A notice id begins with its time, so a week is a range of ids. A decision has its time. Dropping a partition is cheap;
+ * deleting its rows would cost as much as writing them. A week is short enough that the indexes of the newest partition
+ * stay in memory, and long enough that a look-up over half a year opens few partitions (docs/performance.md).
  *
  * A partition is never made for the current day: a row on its way into the default partition would be refused when the new
  * partition appears. So the default partition has the rows of the first two days, and of weeks before which no worker ran.

@@ -183,10 +183,16 @@ test('for a replay: whole histories of a share of the recipients, in the order o
   const read = await database.onOwnConnection({ statementTimeoutMs: 10_000 }, async (client) => {
     const { decisions, ...facts } = await beginReading(client, 15_000, 3_600_000)
     const all: DecisionRow[] = []
-    for await (const one of decisions) if (one.app === 'replayed') all.push(one)
-    return { ...facts, all }
+    let patience: unknown
+    for await (const one of decisions) {
+      if (one.app === 'replayed') all.push(one)
+      patience ??= (await client.query('SHOW idle_in_transaction_session_timeout')).rows[0]
+    }
+    return { ...facts, all, patience }
   })
   expect(read).toMatchObject({ oneOf: 2, unnamed: 7 })
+  // A page of a flood takes some seconds to decide. PostgreSQL ends no connection for that.
+  expect(read.patience).toEqual({ idle_in_transaction_session_timeout: '10min' })
   expect(read.all.map(({ hash }) => hash).sort()).toEqual(
     few
       .flatMap(({ channel, to }) => {
