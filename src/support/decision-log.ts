@@ -153,7 +153,7 @@ export function createDecisionLog(
  * recipients was recorded, the others are left out. `unnamed`: refusals and checks since then that have no recipient.
  */
 export async function beginReading(client: ClientBase, sinceMs: number, beforeMs: number) {
-  const { rows } = await client.query(spanSql, [sinceMs])
+  const { rows } = await client.query(spanSql, [sinceMs, beforeMs])
   const { fromMs, share, unnamed } = rows[0] as Record<'fromMs' | 'share' | 'unnamed', number>
   async function* decisions(): AsyncGenerator<DecisionRow> {
     // Hashes are evenly distributed. In a share, they begin with as many zero bits.
@@ -229,8 +229,10 @@ const hourSql = `
 
 const spanSql = `
   SELECT floor(extract(epoch FROM now()) * 1000 - $1)::float8 AS "fromMs", coalesce(max(share), 0) AS share,
-         coalesce(sum(times) FILTER (WHERE recipient_hash IS NULL AND outcome <> 'admitted'), 0)::float8 AS unnamed
-  FROM decision WHERE at >= now() - $1 * interval '1 millisecond'`
+         coalesce(sum(times) FILTER (
+           WHERE recipient_hash IS NULL AND outcome <> 'admitted' AND at >= now() - $1 * interval '1 millisecond'
+         ), 0)::float8 AS unnamed
+  FROM decision WHERE at >= now() - ($1 + $2) * interval '1 millisecond'`
 
 const readSql = `
   DECLARE decisions CURSOR FOR
