@@ -1,12 +1,6 @@
 /** The answers of a façade: JSON without the charset and the ETag that Express would add. */
 import type { ErrorRequestHandler, Response } from 'express'
-
-export interface Answer {
-  status: number
-  headers?: Readonly<Record<string, string>> | undefined
-  /** Absent in a 204. */
-  body?: unknown
-}
+import type { Answer } from '../http/problem.ts'
 
 export function write(response: Response, { status, headers, body }: Answer): void {
   const text = body === undefined ? '' : JSON.stringify(body)

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { appName } from '../base/names.ts'
 import { words } from '../base/words.ts'
 import { checkCaptchaBody, sendCaptchaBody } from './captchas.ts'
+import { countNoticesBody, searchNoticesBody } from './notice-reads.ts'
 import { sendNoticeBody } from './notices.ts'
 import { id, plainText, scene } from './schemas.ts'
 
@@ -27,4 +28,6 @@ export const checkByIdInput = checkInput
   .extend({ id, scene: scene.optional() })
 export const noticeInput = sendNoticeBody.extend({ app: appName, keyId, idempotencyKey })
 export const findInput = z.strictObject({ app: appName, id })
+export const searchInput = searchNoticesBody.extend({ app: appName })
+export const countInput = countNoticesBody.extend({ app: appName })
 export const cancelInput = findInput.extend({ isPassed: z.boolean().default(false) })

@@ -1,6 +1,8 @@
 /** The outcomes of calls in process: the codes and members of HTTP answers, as values. */
 import { type FieldError, type ShownFieldError, shownFieldErrors } from '../base/field-errors.ts'
+import type { Problem } from '../base/problems.ts'
 import type { InvalidRequest, Limited } from '../rules/refused.ts'
+import { type Facts, refusalFacts } from './request-record.ts'
 
 /** `outcome` is `accepted`, `passed` or the error code that HTTP would answer, with the members of that answer. */
 export type CallOutcome<Outcome> =
@@ -19,4 +21,17 @@ export function shown<Outcome extends { outcome: string }>(made: Outcome): CallO
   if (made.outcome !== 'limited' && made.outcome !== 'locked') return made as never
   const { outcome, policy, rule, window, retryAfterMs, message } = made as unknown as Limited
   return { outcome, policy, rule, window, retryAfterMs, ...(message ? { message } : {}) }
+}
+
+/** The outcome for a problem that a call threw. */
+export const outcomeIn = ({ code, members, says }: Problem) =>
+  shown<never>({ outcome: code, ...members, ...(says ? { because: says } : {}) } as never)
+
+const successes = ['accepted', 'passed', 'canceled']
+
+/** Facts for the log line of a plugin's request. Outcomes of reads are no facts of the request. */
+export function factsOf({ outcome, ...members }: { outcome: string; id?: string }): Facts {
+  if (['found', 'not_found'].includes(outcome)) return {}
+  if (!successes.includes(outcome)) return refusalFacts(outcome, members)
+  return members.id ? { noticeId: members.id } : {}
 }

@@ -5,8 +5,8 @@
 import type { Request } from 'express'
 import type { z } from 'zod'
 import { isObject } from '../base/json.ts'
-import { appName } from '../base/names.ts'
 import { Problem } from '../base/problems.ts'
+import { inSpan } from '../base/traces.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import type { CancelCaptcha, CancelOutcome, FindCaptcha } from '../captcha/cancel.ts'
 import type { CheckCaptcha, CheckOutcome } from '../captcha/check.ts'
@@ -20,29 +20,22 @@ import {
   captchaInput,
   checkByIdInput,
   checkInput,
+  countInput,
   findInput,
   noticeInput,
+  searchInput,
 } from './call-inputs.ts'
-import { type CallOutcome, shown } from './call-outcome.ts'
-import {
-  countNoticesBody,
-  type NoticePage,
-  type NoticeReads,
-  type NoticeView,
-  searchNoticesBody,
-} from './notice-reads.ts'
-import {
-  admitPluginRequest,
-  inPluginRequest,
-  isAdmitted,
-  notePluginFailure,
-  notePluginOutcome,
-  pluginCaller,
-} from './plugin-request.ts'
+import { type CallOutcome, factsOf, outcomeIn, shown } from './call-outcome.ts'
+import type { NoticePage, NoticeReads, NoticeView } from './notice-reads.ts'
+import { type PluginCall, pluginCall } from './plugin-router.ts'
 import type { Key } from './route.ts'
 import type { UnderWay } from './under-way.ts'
 
 type Wrong = Extract<SendOutcome, { outcome: 'invalid_request' | 'invalid_recipient' }>
+type Authenticated =
+  | { outcome: 'authenticated'; app: string; keyId: string; kind: Key['kind'] }
+  | { outcome: 'unauthorized' }
+  | { outcome: 'unavailable' }
 type Found<Members> = ({ outcome: 'found' } & Members) | Wrong
 
 /**
@@ -70,23 +63,15 @@ export interface PosternCalls {
     asked: z.input<typeof findInput>,
   ): Promise<CallOutcome<Found<{ notice: NoticeView }> | { outcome: 'not_found' }>>
   /** A page of the app's notices, newest first. */
-  searchNotices(
-    asked: z.input<typeof searchNoticesBody> & { app: string },
-  ): Promise<CallOutcome<Found<NoticePage>>>
+  searchNotices(asked: z.input<typeof searchInput>): Promise<CallOutcome<Found<NoticePage>>>
   /** `passed`: notices whose code passed. Reads every row that matches, so give a time for a large table. */
   countNotices(
-    asked: z.input<typeof countNoticesBody> & { app: string },
+    asked: z.input<typeof countInput>,
   ): Promise<CallOutcome<Found<{ total: number; passed: number }>>>
   /** PostgreSQL's time, for comparisons with the times of notices. */
   nowMs(): number
   /** The app of an API key, for routers that check keys as the HTTP calls do. */
-  authenticate(
-    key: string,
-  ): Promise<
-    | { outcome: 'authenticated'; app: string; keyId: string; kind: Key['kind'] }
-    | { outcome: 'unauthorized' }
-    | { outcome: 'unavailable' }
-  >
+  authenticate(key: string): Promise<Authenticated>
   /**
    * The bytes of a request's body, for routers that check a signature over them. All such bodies share a limited room.
    * Rejects with the problem to answer: 413 above `maxBytes`, 400 if the body ends early, 503 without room. A request of a
@@ -114,23 +99,27 @@ export function createCalls(deps: {
 }): PosternCalls {
   const { sendCaptcha, sendNotice, cancelCaptcha, reads, findKey, underWay, sendsOwnCodes } = deps
 
-  /** Runs a call, unless this Postern is closed or a server is out of reach. */
-  async function orUnavailable<Made>(
+  /** Runs a call. Expected errors become outcomes. */
+  async function outcomeOf<Made extends { outcome: string }>(
+    call: PluginCall,
     work: () => Promise<Made>,
-  ): Promise<Made | { outcome: 'unavailable' }> {
-    if (!underWay.begin()) return { outcome: 'unavailable' }
+  ) {
+    if (!underWay.begin()) return unavailable()
     try {
-      return await work()
+      return shown(await work())
     } catch (error) {
+      if (error instanceof Problem) return outcomeIn(error)
       if (!(error instanceof Unavailable)) throw error
-      notePluginFailure(error)
-      return { outcome: 'unavailable' }
+      // If the plugin answers with 5xx for it, the answer is counted and logged by this cause.
+      call.failure = error
+      return unavailable()
     } finally {
       underWay.end()
     }
   }
 
-  const giveWay = () => underWay.giveWay({ app: '', ...pluginCaller() })
+  const giveWay = ({ caller, waitedMs }: PluginCall) =>
+    underWay.giveWay({ app: '', caller, waitedMs })
 
   /** A call with any fields, because callers in JavaScript have no types. */
   const inProcess =
@@ -143,26 +132,18 @@ export function createCalls(deps: {
       kind: 'work' | 'reads' = 'work',
     ) =>
     async (given: unknown): Promise<CallOutcome<Outcome>> => {
-      const made = await orUnavailable(async () => {
-        try {
-          const { app, keyId, ...asked } = checked(schema, given, '') as Input
-          admitPluginRequest({ app, keyId }, false)
-          const owner = { app, keyId: keyId ?? inProcessKey, isInProcess: true }
-          const caller = { ...owner, ip: '', isPage: false, origins: [], sendsOwnCodes }
-          const { ip = '' } = asked as { ip?: string }
-          const sharer = { app, ...pluginCaller(), caller: ip }
-          return shown(
-            await inPluginRequest(() => underWay.inTurn(kind, sharer, () => work(asked, caller))),
-          )
-        } catch (error) {
-          if (error instanceof Problem) {
-            const because = error.says ? { because: error.says } : {}
-            return shown({ outcome: error.code, ...error.members, ...because } as never)
-          }
-          throw error
-        }
+      const call = pluginCall()
+      const made = await outcomeOf(call, async () => {
+        const { app, keyId, ...asked } = checked(schema, given, '') as Input
+        call.admit({ app, keyId }, false)
+        const owner = { app, keyId: keyId ?? inProcessKey, isInProcess: true }
+        const caller = { ...owner, ip: '', isPage: false, origins: [], sendsOwnCodes }
+        const { ip = '' } = asked as { ip?: string }
+        const sharer = { app, caller: ip, waitedMs: call.waitedMs }
+        return inSpan(call.span, () => underWay.inTurn(kind, sharer, () => work(asked, caller)))
       })
-      return notePluginOutcome(made)
+      Object.assign(call.facts, factsOf(made))
+      return made
     }
 
   const checkByRecipient = inProcess(checkInput, deps.checkCaptcha)
@@ -188,35 +169,32 @@ export function createCalls(deps: {
       findInput,
       async ({ id }, { app }) => {
         const notice = await reads.findNotice(app, id)
-        return notice ? { outcome: 'found', notice } : { outcome: 'not_found' }
+        return notice ? found({ notice }) : ({ outcome: 'not_found' } as const)
       },
       'reads',
     ),
     searchNotices: inProcess(
-      searchNoticesBody.extend({ app: appName }),
-      async (asked, { app }) => ({
-        outcome: 'found',
-        ...(await reads.searchNotices(app, asked)),
-      }),
+      searchInput,
+      async (asked, { app }) => found(await reads.searchNotices(app, asked)),
       'reads',
     ),
     countNotices: inProcess(
-      countNoticesBody.extend({ app: appName }),
-      async (asked, { app }) => ({
-        outcome: 'found',
-        ...(await reads.countNotices(app, asked)),
-      }),
+      countInput,
+      async (asked, { app }) => found(await reads.countNotices(app, asked)),
       'reads',
     ),
     nowMs: deps.nowMs,
     async authenticate(token) {
-      const key = await orUnavailable(async () => (isKeyText(token) ? findKey(token) : null))
-      const found = key && 'id' in key ? { app: key.app, keyId: key.id, kind: key.kind } : undefined
+      const call = pluginCall()
+      const made = (await outcomeOf(call, async () => {
+        const key = isKeyText(token) ? await findKey(token) : null
+        if (!key) return { outcome: 'unauthorized' }
+        return { outcome: 'authenticated', app: key.app, keyId: key.id, kind: key.kind }
+      })) as Authenticated
       // Any visitor of a page has its key, and most plugins refuse it. Such a request is admitted by its first call.
-      if (found?.kind === 'secret') admitPluginRequest(found, true)
-      else await giveWay()
-      if (found) return { outcome: 'authenticated', ...found }
-      return { outcome: key ? 'unavailable' : 'unauthorized' }
+      if (made.outcome === 'authenticated' && made.kind === 'secret') call.admit(made, true)
+      else await giveWay(call)
+      return made
     },
     async readBody(request, maxBytes, isGenuine = () => false) {
       const share = underWay.bodies.open.open()
@@ -229,11 +207,15 @@ export function createCalls(deps: {
         // A plugin may answer before it has the body.
         if (!response || response.closed) share.close()
       }
-      if (!isAdmitted() && !isGenuine(bytes)) await giveWay()
+      const call = pluginCall()
+      if (call.facts.app === undefined && !isGenuine(bytes)) await giveWay(call)
       return bytes
     },
   })
 }
+
+const unavailable = () => ({ outcome: 'unavailable' }) as const
+const found = <Members>(members: Members) => ({ outcome: 'found', ...members }) as const
 
 /** True for a text that could be the key of an HTTP call. */
 const isKeyText = (text: unknown): text is string =>

@@ -8,6 +8,7 @@ import type { GivenTemplates } from '../notice/templates.ts'
 import type { ProviderKind } from '../providers/provider-kind.ts'
 import type { PosternCalls } from './in-process.ts'
 import { importPlugin, pluginError, startPlugin } from './plugin-module.ts'
+import type { NamedRouter } from './plugin-router.ts'
 
 export interface Plugin {
   /** The name in messages, log lines and metrics. By default the entry under `plugins:`. */
@@ -86,13 +87,8 @@ export function createPluginList(
       if (value !== undefined && !isObject(value)) throw new Error(`${part} is not an object`)
     }
     if (providerKinds !== undefined) addKinds(providerKinds)
-    plugins.push({
-      name,
-      ...(policies ? { policies } : {}),
-      ...(templates ? { templates } : {}),
-      ...(sendsOwnCodes ? { sendsOwnCodes } : {}),
-      ...(router ? { router: router.bind(given) } : {}),
-    } as unknown as Plugin)
+    const parts = { policies, templates, sendsOwnCodes, router: router?.bind(given) }
+    plugins.push({ name, ...parts } as unknown as Plugin)
   }
 
   /** `load` returns a value of the host, or the default export of a module. `name` is used if the plugin has none. */
@@ -137,8 +133,8 @@ export async function openRouters(
   plugins: readonly Plugin[],
   calls: PosternCalls,
   withinMs = startWithinMs,
-): Promise<{ name: string; router: Router }[]> {
-  const routers: { name: string; router: Router }[] = []
+): Promise<NamedRouter[]> {
+  const routers: NamedRouter[] = []
   for (const plugin of plugins) {
     const { name } = plugin
     if (!plugin.router) continue

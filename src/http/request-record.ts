@@ -42,8 +42,6 @@ export function beginRequest({ headers }: Request, waitedMs = 0): Call {
   return { startMs, waitedMs, requestId, facts: {} }
 }
 
-export type EndRequest = ReturnType<typeof createEndRequest>
-
 export function createEndRequest({ metrics, log }: { metrics: Metrics; log: Log }) {
   /** `route` is the path of the contract, never the path of the request. */
   return function endRequest(route: string, request: Request, call: Call, status: number): void {

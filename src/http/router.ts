@@ -39,7 +39,7 @@ import { isLocalCaller } from './local-caller.ts'
 import { createPluginRouter, type NamedRouter } from './plugin-router.ts'
 import { invalid } from './problem.ts'
 import { createReadingPage } from './reading-page.ts'
-import { type Call, createEndRequest, type Facts, startRequestSpan } from './request-record.ts'
+import { type Call, type Facts, startRequestSpan } from './request-record.ts'
 import { startRequestsAtZero } from './requests-at-zero.ts'
 import { createRespond, type Respond, type RouteResult } from './respond.ts'
 import { isKeyed, type Key, methodsOf, type Route, type RouteRequest } from './route.ts'
@@ -113,8 +113,9 @@ export function createRouter(deps: {
   router.use('/docs', createReadingPage())
   router.use('/browser', createBrowserScript(onlyReads))
   router.use(answerBadPath(respond))
-  const answers = { respond, endRequest: createEndRequest(deps), metrics, underWay }
-  for (const one of deps.pluginRouters ?? []) router.use(createPluginRouter(one, answers))
+  for (const one of deps.pluginRouters ?? []) {
+    router.use(createPluginRouter(one, { ...deps, respond }))
+  }
   return router
 
   async function run(

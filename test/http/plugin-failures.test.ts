@@ -9,7 +9,6 @@ import { Problem } from '../../src/base/problems.ts'
 import { Overloaded, Unavailable } from '../../src/base/unavailable.ts'
 import { createCalls, type PosternCalls } from '../../src/http/in-process.ts'
 import { createPluginRouter } from '../../src/http/plugin-router.ts'
-import { createEndRequest } from '../../src/http/request-record.ts'
 import { createRespond } from '../../src/http/respond.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { listen } from '../tools/listen.ts'
@@ -36,7 +35,7 @@ async function recordOf(error: Error, answer: (response: Response) => void) {
     expect(found).toEqual({ outcome: 'unavailable' })
     answer(response)
   })
-  const answers = { respond: createRespond(deps), endRequest: createEndRequest(deps), ...deps }
+  const answers = { respond: createRespond(deps), ...deps }
   const url = await listen(
     createServer(express().use(createPluginRouter({ name: 'acme', router }, answers))),
   )
@@ -102,7 +101,7 @@ test.each(
       await waits.promise
       next()
     }
-    const answers = { respond: createRespond(deps), endRequest: createEndRequest(deps), ...deps }
+    const answers = { respond: createRespond(deps), ...deps }
     const read = express
       .Router()
       .use(place === 'in the plugin' ? wait : (_, __, next) => next())

@@ -1,6 +1,6 @@
 /** The errors of CAMARA's definition: status, code and text. */
 import { timeInWords } from '../../base/time-in-words.ts'
-import type { Answer } from '../answer.ts'
+import type { Answer } from '../../http/problem.ts'
 
 const faults = {
   INVALID_ARGUMENT: [400, 'The request is not valid.'],

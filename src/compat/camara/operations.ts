@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { readFields, type ShownFieldError, shownFieldErrors } from '../../base/field-errors.ts'
 import { words } from '../../base/words.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
-import type { Answer } from '../answer.ts'
+import type { Answer } from '../../http/problem.ts'
 import { fault, tooMany, unavailable } from './faults.ts'
 import { messageParams } from './message.ts'
 

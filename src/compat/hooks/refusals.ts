@@ -25,8 +25,6 @@ export function problemOf(refused: NotSent): Problem {
     }
     case 'invalid_recipient':
       return new Problem('invalid_recipient', {}, {}, refused.because)
-    case 'invalid_request':
-      return new Problem(refused.outcome, { errors: refused.errors })
     default:
       return new Problem(outcome as typeof refused.outcome, members)
   }

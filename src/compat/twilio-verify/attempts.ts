@@ -1,7 +1,7 @@
 /** Lists of verification attempts, and their sums. A notice with a code is one attempt. */
 import type { PosternCalls } from '../../http/in-process.ts'
 import type { NoticeView } from '../../http/notice-reads.ts'
-import type { Answer } from '../answer.ts'
+import type { Answer } from '../../http/problem.ts'
 import type { Asked, Services } from './asked.ts'
 import { fault, faultOf } from './faults.ts'
 import { noticeIdOf, sidOf } from './sids.ts'

@@ -1,6 +1,6 @@
 /** Errors of Twilio's API: status, code and text. https://www.twilio.com/docs/api/errors has a page for each code. */
 import type { PosternCalls } from '../../http/in-process.ts'
-import type { Answer } from '../answer.ts'
+import type { Answer } from '../../http/problem.ts'
 
 const faults = {
   20003: { status: 401, message: 'Authenticate' },

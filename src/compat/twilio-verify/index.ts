@@ -5,13 +5,14 @@
  * A verification is a notice: the `VE…` and `VL…` SIDs contain the digits of its id. A service is an app and a scene.
  */
 import { isIP } from 'node:net'
-import express, { type NextFunction, type Request, type Response, Router } from 'express'
+import express, { type Request, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { boundedParser } from '../../base/bounded-parser.ts'
 import { defaultScene } from '../../base/default-scene.ts'
 import { appName, shortName } from '../../base/names.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
-import { type Answer, answerUnreadable, write } from '../answer.ts'
+import type { Answer } from '../../http/problem.ts'
+import { answerUnreadable, write } from '../answer.ts'
 import { defineFacade } from '../facade.ts'
 import type { Asked, Services } from './asked.ts'
 import { createAttempts } from './attempts.ts'
@@ -46,6 +47,8 @@ export const twilioVerify = defineFacade({
   }),
 })
 
+const bases = ['/v2/Services', '/v2/Attempts']
+
 type Handle = (asked: Asked) => Promise<Answer>
 
 function createTwilioRouter(postern: PosternCalls, services: Services): Router {
@@ -60,52 +63,43 @@ function createTwilioRouter(postern: PosternCalls, services: Services): Router {
     '/v2/Attempts/Summary': { get: attempts.summary },
   }
   const router = Router({ caseSensitive: true })
+  router.use(bases, authenticate(postern), readForm)
   for (const [path, { get, post }] of Object.entries(paths)) {
     if (get) router.get(path, answering(get))
     if (post) router.post(path, answering(post))
     const allow = [...(get ? ['GET', 'HEAD'] : []), ...(post ? ['POST'] : [])].join(', ')
-    router.all(
-      path,
-      answering(async () => fault(20004, undefined, { allow })),
-    )
+    router.all(path, (_, response) => write(response, fault(20004, undefined, { allow })))
   }
-  router.all(
-    /^\/v2\/(Services|Attempts)(\/|$)/,
-    answering(async () => fault(20404)),
-  )
+  router.use(bases, (_, response) => write(response, fault(20404)))
   return router.use(
     answerUnreadable((isTooLarge) =>
       fault(60200, isTooLarge ? 'The body is too large' : 'The request cannot be read'),
     ),
   )
+}
 
-  function answering(handle: Handle) {
-    return async (request: Request, response: Response, next: NextFunction) => {
-      const account = await accountOf(request)
-      if ('status' in account) return write(response, account)
-      // No byte of a body is read before its key is known.
-      readForm(request, response, async (error) => {
-        if (error) return next(error)
-        try {
-          write(response, await handle(askedBy(request, account)))
-        } catch (thrown) {
-          next(thrown)
-        }
-      })
-    }
-  }
+const answering =
+  (handle: Handle): RequestHandler =>
+  async (request, response) =>
+    write(response, await handle(askedBy(request, response.locals.account as Asked['account'])))
 
-  async function accountOf({ headers }: Request): Promise<Asked['account'] | Answer> {
+/** No byte of a body is read before its key is known. */
+const authenticate =
+  (postern: PosternCalls): RequestHandler =>
+  async ({ headers }, response, next) => {
     const [, encoded = ''] =
       /^Basic +([A-Za-z0-9+/=]{1,500})$/i.exec(headers.authorization ?? '') ?? []
     const [, sid = '', token = ''] = /^(AC[!-9;-~]*):(.*)$/s.exec(atob64(encoded)) ?? []
     const key = await postern.authenticate(token)
-    if (key.outcome === 'unavailable') return fault(20503)
-    if (key.outcome !== 'authenticated' || key.kind !== 'secret') return unauthorized()
+    if (key.outcome === 'unavailable') return write(response, fault(20503))
+    if (key.outcome === 'unauthorized' || key.kind !== 'secret') {
+      return write(response, unauthorized())
+    }
     const isSid = /^AC[0-9a-fA-F]{32}$/.test(sid)
-    return { app: key.app, keyId: key.keyId, sid: isSid ? sid : null }
+    const { app, keyId } = key
+    response.locals.account = { app, keyId, sid: isSid ? sid : null } satisfies Asked['account']
+    next()
   }
-}
 
 const unauthorized = () => fault(20003, undefined, { 'www-authenticate': 'Basic realm="Postern"' })
 

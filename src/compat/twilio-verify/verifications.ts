@@ -1,7 +1,7 @@
 /** Sends, checks, reads and ends verifications. */
 import type { PosternCalls } from '../../http/in-process.ts'
 import type { NoticeView } from '../../http/notice-reads.ts'
-import type { Answer } from '../answer.ts'
+import type { Answer } from '../../http/problem.ts'
 import type { Asked, Services } from './asked.ts'
 import { fault, faultOf } from './faults.ts'
 import { noticeIdOf, sidOf, timeOf } from './sids.ts'
