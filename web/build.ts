@@ -1,6 +1,6 @@
 /**
- * `npm run browser` bundles the code field as `web/dist/postern-code.js` and the script of the demo page as
- * `web/dist/demo-page.js`. It copies the files of Swagger UI that the API serves. It prints the compressed size of the
+ * `npm run browser` bundles the code field as `web/dist/postern-code.js`, for further languages as `postern-code.de.js`, and
+ * the script of the demo page as `web/dist/demo-page.js`. It copies the files of Swagger UI that the API serves. It prints the compressed size of each
  * field, and the hash that pages name as `integrity`.
  */
 import { createHash } from 'node:crypto'
@@ -10,8 +10,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build, type Plugin } from 'rolldown'
+import { fieldLanguages, languages } from '../src/i18n/languages.ts'
+import { textsIn } from './bundled-texts.ts'
 
 const web = fileURLToPath(new URL('.', import.meta.url))
+const otherLanguages = Object.keys(languages).filter((name) => !fieldLanguages.includes(name))
 
 /**
  * Properties that the bundle may shorten: only modules of `web/` use them. A name of an event, of the service's JSON, of a
@@ -34,13 +37,16 @@ const swaggerUiFiles = [
 
 /** Builds both scripts, copies Swagger UI, and returns the bytes of the code field. Pages and docs name the hash of these bytes. */
 export async function buildBrowserScripts(): Promise<Buffer> {
-  const [field] = await Promise.all([
-    bundle('postern-code.ts', 'postern-code.js', ['field'], ownProperties),
-    bundle('demo/page.ts', 'demo-page.js', ['demo', 'units']),
+  const field = (name: string, of: readonly string[]) =>
+    bundle('postern-code.ts', name, [compactStyle, bundledTexts(of)], ownProperties)
+  const [main] = await Promise.all([
+    field('postern-code.js', fieldLanguages),
+    bundle('demo/page.ts', 'demo-page.js', [onlySections('demo', 'units')]),
+    ...otherLanguages.map((name) => field(`postern-code.${name}.js`, ['en', name])),
   ])
   copySwaggerUi()
-  writeIntoPages(integrityOf(field))
-  return field
+  writeIntoPages(integrityOf(main))
+  return main
 }
 
 const integrityOf = (bytes: Buffer) =>
@@ -76,13 +82,7 @@ function writeInOneStep(file: string, content: string | Buffer): void {
   renameSync(`${file}.${process.pid}`, file)
 }
 
-/** `sections`: what the bundle has of the texts of each language. */
-async function bundle(
-  input: string,
-  name: string,
-  sections: readonly string[],
-  own = '',
-): Promise<Buffer> {
+async function bundle(input: string, name: string, plugins: Plugin[], own = ''): Promise<Buffer> {
   // No getter changes anything, so reads can move into the only expression that needs them.
   const compress = { treeshake: { propertyReadSideEffects: false } } as const
   const mangleProps = { include: new RegExp(`^(${own.replaceAll(' ', '|')})$`) }
@@ -92,7 +92,7 @@ async function bundle(
     logLevel: 'warn',
     tsconfig: false,
     transform: { target: 'es2022' },
-    plugins: [compactStyle, onlySections(sections)],
+    plugins,
     write: false,
     output: { format: 'esm', minify: { mangleProps, compress }, comments: false },
   })
@@ -102,7 +102,16 @@ async function bundle(
   return bytes
 }
 
-const onlySections = (sections: readonly string[]): Plugin => ({
+const bundledTexts = (names: readonly string[]): Plugin => ({
+  name: 'bundled-texts',
+  load: {
+    filter: { id: /\/web\/bundled-texts\.ts$/ },
+    handler: () =>
+      `export const bundled = ${JSON.stringify(names)}, texts = ${JSON.stringify(textsIn(names))}`,
+  },
+})
+
+const onlySections = (...sections: readonly string[]): Plugin => ({
   name: 'only-sections',
   transform: {
     filter: { id: /\/src\/i18n\/\w+\.json$/ },
@@ -130,8 +139,11 @@ const compactStyle: Plugin = {
 
 if (import.meta.main) {
   const { version } = JSON.parse(readFileSync(join(web, '../package.json'), 'utf8'))
-  const bytes = await buildBrowserScripts()
-  console.log(`file       /browser/postern-code.${version}.js
+  await buildBrowserScripts()
+  for (const own of ['', ...otherLanguages.map((name) => `.${name}`)]) {
+    const bytes = readFileSync(join(web, `dist/postern-code${own}.js`))
+    console.log(`file       /browser/postern-code.${version}${own}.js
 gzipped    ${gzipSync(bytes, { level: 9 }).length} bytes
 integrity  ${integrityOf(bytes)}`)
+  }
 }

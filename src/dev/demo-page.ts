@@ -20,7 +20,14 @@ import { brandedStyle, logo } from '../base/brand.ts'
 import { createFixedAnswer } from '../base/fixed-answer.ts'
 import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
-import { isLanguage, type Language, languageName, languages, words } from '../base/words.ts'
+import {
+  fieldFiles,
+  isLanguage,
+  type Language,
+  languageName,
+  languages,
+  words,
+} from '../base/words.ts'
 import { sessionHeader } from '../console/cookies.ts'
 import { isLocalCaller } from '../http/local-caller.ts'
 import { viewOf } from '../http/notice-reads.ts'
@@ -55,7 +62,7 @@ export function createDemoPage(page: DemoPage): Router {
 
   router.get('/', local, async (request: Request, response: Response) => {
     const key = await page.keyFor(request.socket.localPort ?? 0)
-    const values = { key, src: originOf(request), version }
+    const values = { key, src: originOf(request) }
     response
       .vary('Accept-Language')
       .type('html')
@@ -203,6 +210,7 @@ function render(language: Language, values: Readonly<Record<string, string>>): s
   const all: Readonly<Record<string, string>> = {
     ...words[language].demo,
     ...values,
+    fieldFile: fieldFiles.includes(language) ? `${version}.${language}` : version,
     guideFolder: hasGuide(language) ? `${language}/` : '',
     languageLinks: named
       .filter(([each]) => each !== language)

@@ -11,7 +11,14 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const makers = ['prisma', 'rolldown']
-const sources = ['package.json', 'package-lock.json', 'prisma.config.ts', 'prisma', 'web']
+const sources = [
+  'package.json',
+  'package-lock.json',
+  'prisma.config.ts',
+  'prisma',
+  'web',
+  'src/i18n',
+]
 const made = ['src/storage/generated', 'web/dist']
 
 function run(command: string, folder: string): void {

@@ -1,18 +1,19 @@
 /**
- * `GET /browser/postern-code.<version>.js`: the code field for any page (web/). The bytes of a version never change,
- * so pages may name its hash and caches keep it. Built once at start, because strangers can request it.
+ * `GET /browser/postern-code.<version>.js`: the code field for any page (web/), also as `<version>.de.js` for a language
+ * that is not in the main file. The bytes of a version never change, so pages may name its hash and caches keep it. Built
+ * once at start, because strangers can request it.
  */
 import { readFileSync } from 'node:fs'
 import express, { type RequestHandler, type Router } from 'express'
 import { readBuiltFile } from '../base/built-file.ts'
 import { createFixedAnswer } from '../base/fixed-answer.ts'
+import { fieldFiles } from '../base/words.ts'
 
 /** `refuse` answers all other methods. */
 export function createBrowserScript(refuse: RequestHandler): Router {
   const { version } = JSON.parse(
     readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
   ) as { version: string }
-  const send = createFixedAnswer(readBuiltFile('postern-code.js'))
   const headers = {
     'content-type': 'text/javascript; charset=utf-8',
     'cache-control': 'public, max-age=31536000, immutable',
@@ -22,7 +23,12 @@ export function createBrowserScript(refuse: RequestHandler): Router {
     'cross-origin-resource-policy': 'cross-origin',
   }
 
-  const answer: RequestHandler = (request, response) => send(request, response.set(headers))
-  const path = `/postern-code.${version}.js`
-  return express.Router({ caseSensitive: true, strict: true }).get(path, answer).all(path, refuse)
+  const router = express.Router({ caseSensitive: true, strict: true })
+  for (const own of ['', ...fieldFiles.map((language) => `.${language}`)]) {
+    const send = createFixedAnswer(readBuiltFile(`postern-code${own}.js`))
+    const path = `/postern-code.${version}${own}.js`
+    const answer: RequestHandler = (request, response) => send(request, response.set(headers))
+    router.get(path, answer).all(path, refuse)
+  }
+  return router
 }

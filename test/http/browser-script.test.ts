@@ -36,6 +36,9 @@ test('the code field under its version: for any page, for ever, and no more than
   expect((await get('identity')).headers['content-encoding']).toBeUndefined()
   const reply = await fetch(`${url}${scriptPath}`)
   expect(Buffer.from(await reply.arrayBuffer()).equals(file)).toBe(true)
+  const inGerman = await fetch(`${url}${scriptPath.replace('.js', '.de.js')}`)
+  expect(inGerman.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
+  expect(await inGerman.text()).toContain('Code eingeben')
 })
 
 test('another method, another version, what lies beside it', async () => {
@@ -47,6 +50,8 @@ test('another method, another version, what lies beside it', async () => {
   for (const path of [
     '/browser/postern-code.0.0.0.js',
     '/browser/postern-code.js',
+    '/browser/postern-code.de.js',
+    scriptPath.replace('.js', '.zh.js'),
     '/browser/',
     `${scriptPath}/`,
     scriptPath.replace('code', 'Code'),

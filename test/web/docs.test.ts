@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { globSync, readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
+import { fieldLanguages, languages } from '../../src/i18n/languages.ts'
 import { ownProperties } from '../../web/build.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 import { scriptPath } from './field-page.ts'
@@ -16,6 +17,19 @@ test('docs/code-field.md names the file, its size, and the hash that `npm run br
   const [, promisedKb] = /One file of (\d+) kB/.exec(page) ?? []
   expect(Math.ceil(gzipSync(bytes, { level: 9 }).length / 1_000)).toBe(Number(promisedKb))
   expect(Number(promisedKb)).toBeLessThanOrEqual(16)
+})
+
+test('a language beside those of the main file has a file with it and English, which is no larger', () => {
+  const others = Object.keys(languages).filter((language) => !fieldLanguages.includes(language))
+  expect(others.length).toBeGreaterThan(0)
+  for (const language of others) {
+    const bytes = readFileSync(`${repositoryRoot}web/dist/postern-code.${language}.js`)
+    expect(gzipSync(bytes, { level: 9 }).length).toBeLessThan(16_000)
+    for (const name of ['en', language] as (keyof typeof languages)[]) {
+      expect(bytes.toString()).toContain(languages[name].field.send)
+    }
+    expect(page).toContain(scriptPath.replace('.js', `.${language}.js`))
+  }
 })
 
 test('docs/code-field.md names every attribute and every variable', () => {
@@ -71,11 +85,9 @@ test('the names that the build shortens are of no page, no answer of the service
   const ofOthers = {
     page,
     ...Object.fromEntries(
-      ['client', 'texts', 'saved-code', 'proof-of-work'].map((file) => [
-        file,
-        read(`web/${file}.ts`),
-      ]),
+      ['client', 'saved-code', 'proof-of-work'].map((file) => [file, read(`web/${file}.ts`)]),
     ),
+    texts: Object.keys(languages.en.field).join(),
     dom: (read(dom).match(/^ +(readonly )?\w+(?=[?(:])/gm) ?? []).join(),
   }
   expect(ofOthers.dom).toContain('isComposing')

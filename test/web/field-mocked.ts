@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import type { Browser } from 'playwright-core'
 import { repositoryRoot } from '../tools/source-files.ts'
 
-const script = readFileSync(`${repositoryRoot}web/dist/postern-code.js`, 'utf8')
+const scriptOf = (language: string) =>
+  readFileSync(`${repositoryRoot}web/dist/postern-code${language && `.${language}`}.js`, 'utf8')
 
 export interface Asked {
   path: string
@@ -74,12 +75,13 @@ export async function createMockedPages(browser: Browser) {
     return answered.catch(() => {})
   })
 
-  return async function open(body: string, answers: Service) {
+  /** `language`: of the file of the field, if it is another one than the main file. */
+  return async function open(body: string, answers: Service, language = '') {
     if (html) await page.evaluate('sessionStorage.clear()')
     await page.goto('about:blank')
     asked = []
     service = answers
-    html = `<!doctype html><html lang="en"><meta charset="utf-8"><title>page</title><body>${body}<script type="module">${script}</script>`
+    html = `<!doctype html><html lang="en"><meta charset="utf-8"><title>page</title><body>${body}<script type="module">${scriptOf(language)}</script>`
     await page.goto('http://localhost/page')
     return { page, asked }
   }

@@ -221,6 +221,16 @@ describe('the page changes the element', () => {
     await expect.poll(() => partsOf(page).send.textContent()).toBe('Send code')
   })
 
+  test('the file in German: German for every German language, English for the others', async () => {
+    const { page, asked } = await open(field('lang="de-AT"'), () => newCode(), 'de')
+    expect(await page.getByRole('textbox', { name: 'Mobilnummer' }).count()).toBe(1)
+    await send(page)
+    expect(asked[0]?.body.locale).toBe('de-AT')
+    await said(page).toContain('Ein Code mit 4 Ziffern ist unterwegs.')
+    await run(page, `field.lang = 'zh'`)
+    expect(await partsOf(page).again.textContent()).toBe('Send again')
+  })
+
   test('other channels: at the first step the field follows them; a sent code stays', async () => {
     const { page } = await open(field(), () => newCode())
     await run(page, `field.setAttribute('channels', 'email,sms')`)

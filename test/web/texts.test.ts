@@ -1,26 +1,28 @@
 import { expect, test } from 'vitest'
-import { type TextName, textIn, texts } from '../../web/texts.ts'
+import { languages } from '../../src/i18n/languages.ts'
+import { bundled } from '../../web/bundled-texts.ts'
+import { type TextName, textIn } from '../../web/texts.ts'
 
-const bracesIn = (text: string) => text.match(/\{\w+\}/g) ?? []
+const names = Object.keys(languages.en.field) as TextName[]
 
-test('Chinese says all that English says, with the same values', () => {
-  const own = ['wrongOne']
-  for (const [name, [english, chinese]] of Object.entries(texts)) {
-    expect(chinese, name).toMatch(/\p{Script=Han}/u)
-    expect(english, name).not.toMatch(/\p{Script=Han}/u)
-    if (!own.includes(name))
-      expect(bracesIn(chinese).sort(), name).toEqual(bracesIn(english).sort())
+test('every text in every language; none contains the sign that separates languages', () => {
+  expect(bundled[0]).toBe('en')
+  for (const [language, { field }] of Object.entries(languages)) {
+    for (const name of names) expect(textIn(language, name)).toBe(field[name])
   }
 })
 
 test('a time to wait is one that is drawn again, or the time of day: no text counts minutes', () => {
-  for (const pair of Object.values(texts)) {
-    for (const text of pair) expect(text).not.toMatch(/\b(min|minutes?|hours?)\b|分钟|小时/)
+  for (const { field } of Object.values(languages)) {
+    for (const text of Object.values(field)) {
+      expect(text).not.toMatch(/\b(min|minutes?|hours?|Minuten?|Stunden?)\b|分钟|小时/)
+    }
   }
 })
 
-test('Chinese for every Chinese language, English for the others', () => {
+test('the language of a tag with its regions and scripts, English for the languages that are not there', () => {
   const name: TextName = 'send'
   for (const tag of ['zh', 'zh-CN', 'zh-Hant-TW']) expect(textIn(tag, name)).toBe('获取验证码')
-  for (const tag of ['de', 'zhx', '', 'en']) expect(textIn(tag, name)).toBe('Send code')
+  for (const tag of ['de', 'de-AT', 'de-CH-1996']) expect(textIn(tag, name)).toBe('Code senden')
+  for (const tag of ['nds', 'zhx', '', 'en']) expect(textIn(tag, name)).toBe('Send code')
 })

@@ -1,4 +1,5 @@
 /** "Copy this tag": the tag of this page's field, and the same request with curl, for this machine. */
+import { fieldLanguages } from '../../src/i18n/languages.ts'
 import type { Channel } from '../client.ts'
 import { byId, setText } from './elements.ts'
 import { text } from './texts.ts'
@@ -11,6 +12,7 @@ export function startTag(field: HTMLElement, visitor: Readonly<Record<Channel, s
   const src = location.origin
   const key = field.getAttribute('key')
   const script = document.querySelector<HTMLScriptElement>('script[src^="/browser/"]')?.src
+  const mainScript = script?.replace(/\.[a-z]+\.js$/, '.js')
 
   const written = {
     tag({ channels, lang, theme }: Choice) {
@@ -18,7 +20,9 @@ export function startTag(field: HTMLElement, visitor: Readonly<Record<Channel, s
         ...(lang ? [`lang="${lang}"`] : []),
         ...(theme ? [`style="color-scheme: ${theme}"`] : []),
       ]
-      return `<script type="module" src="${script}"></script>
+      const own = lang && !fieldLanguages.includes(lang) ? `.${lang}.js` : '.js'
+      const file = lang ? mainScript?.replace(/\.js$/, own) : script
+      return `<script type="module" src="${file}"></script>
 <postern-code ${[`src="${src}"`, 'scene="signup"', `channels="${channels}"`, ...more].join(' ')} key="${key}"></postern-code>`
     },
     fetch: (choice: Choice) => `await fetch('${src}/v1/captchas', {
