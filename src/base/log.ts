@@ -162,6 +162,9 @@ export function createLog(options: {
     longTemplate(facts: { template: string; locale: string; encoding: string; segments: number }) {
       logger.warn(facts, 'an SMS template is longer than one message; carriers bill each part')
     },
+    carrierWarning(warning: string) {
+      logger.warn({ warning }, 'carriers may change or block SMS')
+    },
     reconciled(count: number) {
       logger.warn({ count }, 'notices put back on the queue')
     },

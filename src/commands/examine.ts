@@ -1,7 +1,7 @@
 /** All checks of the doctor. Each has a deadline and fails alone, so that the other results are always shown. */
 import { examineKeys } from '../access/examine-keys.ts'
 import { createKeyStore } from '../access/key-store.ts'
-import { type Finding, findWithin } from '../base/finding.ts'
+import { about, type Finding, findWithin } from '../base/finding.ts'
 import { readEnvironment } from '../config/environment.ts'
 import { examineApps } from '../config/examine-apps.ts'
 import { examinePolicy, examineProxy } from '../config/examine-policy.ts'
@@ -65,7 +65,7 @@ function serverLooks(env: Env, file: Config['file'] | undefined): Promise<Findin
 }
 
 function configLooks(
-  { environment, file, templates, providers }: Config,
+  { environment, file, templates, providers, warnings }: Config,
   dkimSelector: string | undefined,
 ): Promise<Finding[]>[] {
   const resolver = createDnsResolver(dnsMs)
@@ -74,6 +74,7 @@ function configLooks(
   return [
     look('policy file', async () => examinePolicy(file, passing.length)),
     look('proxy', async () => examineProxy(environment)),
+    look('senders', async () => warnings.map((each) => about('senders').warning(each))),
     look('routes', async () => examineMessages(file, templates)),
     look('providers', () => examineProviders(providers, providerMs)),
     ...[...mailSendersOf(providers, dkimSelector)].map(([domain, sender]) =>

@@ -9,6 +9,7 @@ import { createSectionChecks } from '../main/load-config.ts'
 import { explain } from '../rules/explain.ts'
 import { policiesInForce } from '../rules/in-force.ts'
 import { priceOf } from '../rules/price-of.ts'
+import { paperwork } from '../sms-rules/index.ts'
 import { openDatabase } from '../storage/database.ts'
 import { beginReading } from '../support/decision-log.ts'
 import { replay, reportOf } from '../support/replay.ts'
@@ -16,12 +17,14 @@ import { databaseUrlOrStop, orUsage, stop } from './stop.ts'
 
 const usage = `Usage:
   ${commandLine('policy', 'explain [--policy postern.yaml]')}
+  ${commandLine('policy', 'paperwork [--policy postern.yaml]')}
   ${commandLine('policy', 'replay --policy new.yaml [--since 24h] [--json]')}
 
 explain prints in words what each rule of a policy file does.
+paperwork prints what carriers want registered in the countries of the routes: filed, missing, and where to file it.
 replay decides the recorded requests again with the policies of another file, and prints which decisions would
 change. It only reads PostgreSQL (DATABASE_URL).
-Without --policy, explain reads POSTERN_CONFIG or ./postern.yaml.`
+Without --policy, explain and paperwork read POSTERN_CONFIG or ./postern.yaml.`
 
 const statementTimeoutMs = 60_000
 
@@ -31,6 +34,11 @@ const file = await readFile(policy ?? (process.env.POSTERN_CONFIG || './postern.
 const inForce = policiesInForce({ ...file, testing: { recipients: [] } })
 if (command === 'explain') {
   process.stdout.write(explain(inForce.policies))
+} else if (command === 'paperwork') {
+  const ways = file.routes.sms.flatMap(({ match, use }) =>
+    use.map(({ provider }) => ({ provider, countries: match.country ?? [] })),
+  )
+  console.log(paperwork(ways, file.senders) || 'No route of SMS has match.country.')
 } else {
   process.stdout.write(await replayRecorded())
 }
@@ -48,11 +56,11 @@ function readArguments() {
   const [command = '', ...more] = positionals
   const sinceMs = parseDurationMs(since ?? '24h')
   if (command === '') stop(usage)
-  if (command !== 'explain' && command !== 'replay') {
+  if (!['explain', 'paperwork', 'replay'].includes(command)) {
     throw new Error(`policy has no command "${command}".`)
   }
   if (more.length > 0) throw new Error(`${command} takes no "${more[0]}". Options begin with --.`)
-  if (command === 'explain' && (since !== undefined || json !== undefined)) {
+  if (command !== 'replay' && (since !== undefined || json !== undefined)) {
     throw new Error('--since and --json are options of replay.')
   }
   if (command === 'replay' && policy === undefined) {
@@ -63,7 +71,8 @@ function readArguments() {
 }
 
 async function readFile(path: string): Promise<PolicyFile> {
-  const read = await readPolicyFile(path, process.env, createSectionChecks())
+  const checks = { ...createSectionChecks(), leavesOutCarriers: command === 'paperwork' }
+  const read = await readPolicyFile(path, process.env, checks)
   return read.ok ? read.file : stop(read.problems.join('\n'))
 }
 

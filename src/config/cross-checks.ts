@@ -8,6 +8,7 @@ import { type Channel, channels } from '../base/channel.ts'
 import { isObject } from '../base/json.ts'
 import type { PageRules } from '../rules/policies.ts'
 import { problemsOfPolicies } from '../rules/policy-problems.ts'
+import { carrierProblems, type TemplateTexts } from './carrier-problems.ts'
 import type { FileProblem } from './located-yaml.ts'
 import {
   codeLength,
@@ -35,7 +36,9 @@ export interface SectionChecks {
   /** The number, or the mailbox of the address; undefined for a text that is neither. */
   readMailbox(to: string, defaultCountry: string | undefined): string | undefined
   /** The templates of this folder, or their problems. */
-  templates(folder: string): { has(template: string): boolean } | { problems: readonly string[] }
+  templates(folder: string): TemplateTexts | { problems: readonly string[] }
+  /** True: the rules of carriers are not checked. */
+  leavesOutCarriers?: boolean
 }
 
 export async function crossCheck(
@@ -53,14 +56,18 @@ export async function crossCheck(
     ...testingProblems(sections, checks),
   ]
   if (sections.templates === undefined) return { found, templateProblems: [] }
-  const templates = checks.templates(resolve(dirname(path), sections.templates))
+  const folder = resolve(dirname(path), sections.templates)
+  const templates = checks.templates(folder)
   if ('problems' in templates) return { found, templateProblems: templates.problems }
   const unknown = templatesNamedIn(sections).filter(({ template }) => !templates.has(template))
   const ofTemplates = unknown.map(({ path, template }) => ({
     path,
     message: `there is no template "${template}"`,
   }))
-  return { found: [...found, ...ofTemplates], templateProblems: [] }
+  const byCarriers = checks.leavesOutCarriers
+    ? []
+    : carrierProblems({ ...sections, raw, templates, folder })
+  return { found: [...found, ...ofTemplates, ...byCarriers], templateProblems: [] }
 }
 
 /** One plugin after the other: if two bring a kind of the same name, the second is reported. */

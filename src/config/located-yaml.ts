@@ -7,6 +7,9 @@ import { isMap, LineCounter, parseDocument, visit } from 'yaml'
 export interface FileProblem {
   path: readonly (string | number)[]
   message: string
+  /** The file and line, if it is another file. */
+  place?: string | undefined
+  isWarning?: boolean
 }
 
 export type LocatedYaml =
@@ -15,6 +18,7 @@ export type LocatedYaml =
       value: unknown
       /** The problems so far; `report` adds to them. */
       problems: string[]
+      warnings: string[]
       report(problem: FileProblem): void
     }
   | { ok: false; problems: string[] }
@@ -81,15 +85,18 @@ export function parseLocatedYaml(
     }
     return lineAt(offset)
   }
-  const report = ({ path: at, message }: FileProblem) => {
+  const warnings: string[] = []
+  const report = ({ path: at, message, place, isWarning }: FileProblem) => {
     const value = document.getIn(at)
     // The missing variable is already reported, and without it the value can't be checked.
     if (typeof value === 'string' && [...unset].some((name) => value.includes(name))) return
-    problems.push(located(lineOf(at), at.length > 0 ? `${at.join('.')}: ${message}` : message))
+    const list = isWarning ? warnings : problems
+    if (place) list.push(`${place}: ${message}`)
+    else list.push(located(lineOf(at), at.length > 0 ? `${at.join('.')}: ${message}` : message))
   }
 
   try {
-    return { ok: true, value: document.toJS(), problems, report }
+    return { ok: true, value: document.toJS(), problems, warnings, report }
   } catch (error) {
     // The file has an alias without an anchor, or nested aliases that would fill the memory.
     return { ok: false, problems: [...problems, `${path}: ${(error as Error).message}`] }

@@ -15,7 +15,9 @@ import { type FileProblem, parseLocatedYaml } from './located-yaml.ts'
 import { type PolicyFile, policyFileSchema } from './policy-schema.ts'
 import { readRefused } from './refused-recipients.ts'
 
-export type PolicyFileResult = { ok: true; file: PolicyFile } | { ok: false; problems: string[] }
+export type PolicyFileResult =
+  | { ok: true; file: PolicyFile; warnings: string[] }
+  | { ok: false; problems: string[] }
 
 export async function readPolicyFile(
   path: string,
@@ -63,6 +65,7 @@ export async function parsePolicyFile(
   const { templates, policies, ...file } = parsed.data
   return {
     ok: true,
+    warnings: yaml.warnings,
     file: {
       ...file,
       policies: { ...policies, ...checks.ownPolicies() },

@@ -7,6 +7,7 @@ import { eventTypes } from '../base/event-types.ts'
 import { shortName } from '../base/names.ts'
 import { numberTypes } from '../base/number-types.ts'
 import { isUsableSecret } from '../crypto/standard-webhooks.ts'
+import { registrations } from '../sms-rules/schema.ts'
 
 export type ProviderEntry = z.infer<typeof providerEntry>
 
@@ -143,6 +144,8 @@ export const policyFileSchema = z.strictObject({
       refuse: z
         .preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(z.string()))
         .default([]),
+      /** Countries whose SMS leave out the line of WebOTP. */
+      withoutWebOtp: z.array(country).default([]),
       mail: z
         .strictObject({
           /** Domains that get no mail, with all their subdomains. */
@@ -181,6 +184,8 @@ export const policyFileSchema = z.strictObject({
     .prefault({}),
   policies: z.record(z.string(), z.unknown()),
   templates: templatesFolder,
+  /** Registrations with carriers, by provider and country. */
+  senders: z.record(z.string(), z.record(country, registrations)).default({}),
   /** Modules with provider kinds or routes: paths from the file, or names of packages. */
   plugins: z.array(z.string().min(1)).default([]),
   /** Settings of the façades for other people's clients. */

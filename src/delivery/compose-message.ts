@@ -3,14 +3,18 @@ import type { Log } from '../base/log.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { Templates } from '../notice/templates.ts'
 import type { Message } from '../providers/provider.ts'
+import { addressKindOf } from '../recipient/channels.ts'
+import { withoutWebOtp } from '../sms-rules/index.ts'
 
 export function createComposeMessage(deps: {
   templates: Templates
   /** Decrypts the variables of a notice. Throws without the secret that sealed them. */
   unseal: (sealed: Uint8Array, noticeId: string) => string
+  /** Countries whose SMS leave out the line of WebOTP. */
+  withoutWebOtpIn?: readonly string[]
   log: Log
 }) {
-  const { templates, unseal, log } = deps
+  const { templates, unseal, withoutWebOtpIn = [], log } = deps
   /** Templates that this worker can't render, and has logged. */
   const unrenderable = new Set<string>()
 
@@ -36,6 +40,9 @@ export function createComposeMessage(deps: {
     const variables: Record<string, string> = {}
     for (const [name, value] of Object.entries(params)) variables[name] = String(value)
     const { channel, template, locale } = notice
+    const rendered = templates.render(template, channel, locale, variables)
+    const country = addressKindOf(channel).countryOf(notice.recipient)
+    if (withoutWebOtpIn.includes(country)) rendered.text = withoutWebOtp(rendered.text)
     return {
       noticeId: notice.id,
       channel,
@@ -44,7 +51,7 @@ export function createComposeMessage(deps: {
       locale,
       variables,
       endsAtMs,
-      ...templates.render(template, channel, locale, variables),
+      ...rendered,
     }
   }
 }

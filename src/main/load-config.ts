@@ -18,6 +18,7 @@ export interface Config {
   /** Providers by name. */
   readonly providers: ReadonlyMap<string, ProviderSetUp>
   readonly plugins: Extensions['plugins']
+  readonly warnings: readonly string[]
   /** The secrets of `compat`, by their places in the policy file. */
   readonly facadeSecrets: Readonly<Record<string, string>>
 }
@@ -39,7 +40,8 @@ export async function loadConfig(
       : await parsePolicyFile(policy.text, policy.path, env, checks)
   const { templates, ...found } = checks.found()
   if (environment.ok && file.ok && templates) {
-    const config = { environment: environment.environment, file: file.file, templates, ...found }
+    const { ok: _, ...read } = file
+    const config = { environment: environment.environment, ...read, templates, ...found }
     return { ok: true, config }
   }
   const problems = [environment, file].flatMap((read) => (read.ok ? [] : read.problems))

@@ -18,6 +18,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   for (const facts of templates.smsLengths({ length: file.code.length, ttlMs: file.code.ttl })) {
     if (facts.segments > 1) log.longTemplate(facts)
   }
+  for (const warning of shared.config.warnings) log.carrierWarning(warning)
   const deps: SandboxDeps = {
     timeoutMs: file.delivery.timeout,
     answerMs: answerMsFor(file.delivery.timeout),
@@ -48,6 +49,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     findReceipt: receipts.find,
     openQueueConnection: () => openRedis('worker'),
     unseal: secrets.unseal,
+    withoutWebOtpIn: file.recipients.withoutWebOtp,
     settleCode: (notice) => codes.settle(ownerOf(notice), notice.id),
     isRefused: ({ channel, recipient }) =>
       limits.file().recipients.refuse.has(addressKindOf(channel).mailboxOf(recipient)),

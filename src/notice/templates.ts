@@ -129,11 +129,24 @@ function createTemplates(
       length: number
       ttlMs: number
     }): ({ template: string; locale: string; odd: string[] } & SmsLength)[] {
+      return this.smsTexts(code, () => '').map(({ text, ...which }) => ({
+        ...which,
+        odd: notInGsm7(text),
+        ...measureSms(text),
+      }))
+    },
+
+    /** The text of each SMS, with a code and its time. `other` returns the values of all other variables. */
+    smsTexts(
+      code: { length: number; ttlMs: number },
+      other: (name: string) => string,
+      names: readonly string[] = [...variants.keys()],
+    ) {
       const validityIn = createValidityText(code.ttlMs)
       const sms = channels.filter((channel) => channelFacts(channel).isSms)
-      return [...variants].flatMap(([template, byChannel]) =>
+      return names.flatMap((template) =>
         sms
-          .flatMap((channel) => [...(byChannel.get(channel) ?? [])])
+          .flatMap((channel) => [...(variants.get(template)?.get(channel) ?? [])])
           .map(([locale, { variables, render }]) => {
             const known: Record<string, string> = {
               code: '0'.repeat(code.length),
@@ -141,10 +154,9 @@ function createTemplates(
               minutes: String(minutesOf(code.ttlMs)),
             }
             const values = Object.fromEntries(
-              [...variables].map((name) => [name, known[name] ?? '']),
+              [...variables].map((name) => [name, known[name] ?? other(name)]),
             )
-            const { text } = render(values)
-            return { template, locale, odd: notInGsm7(text), ...measureSms(text) }
+            return { template, locale, text: render(values).text }
           }),
       )
     },

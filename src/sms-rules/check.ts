@@ -44,6 +44,10 @@ export interface Finding {
   readonly rule: string
   /** A sentence. */
   readonly message: string
+  /** The registration that would mend it, if one would: a member of `registered`. */
+  readonly wants?: 'sender' | 'template' | 'link'
+  /** The line of the text, counted from 1, for a part that the text must not have. */
+  readonly line?: number
   /** The address of the fact's source. */
   readonly source: string
   /** The day of the last look into the source. */
@@ -57,18 +61,25 @@ export function checkSms(sms: Sms): Finding[] {
   return rules.facts.flatMap((fact) => {
     const broken = brokenBy(fact, sms, rules)
     if (!broken) return []
-    const { is, rule, why } = broken
+    const { is, rule, why, ...where } = broken
     const severity = is === 'refused' ? 'error' : 'warning'
     const message = `${rules.name}: ${why}.`
     return [
-      { about: fact.about, is, severity, rule, message, source: fact.source, read: fact.read },
+      {
+        about: fact.about,
+        is,
+        severity,
+        rule,
+        message,
+        ...where,
+        source: fact.source,
+        read: fact.read,
+      },
     ]
   })
 }
 
-interface Broken {
-  readonly is: Consequence
-  readonly rule: string
+interface Broken extends Pick<Finding, 'is' | 'rule' | 'wants' | 'line'> {
   /** A sentence without its full stop. */
   readonly why: string
 }
@@ -119,7 +130,7 @@ function senderBroken(
   const is = fact.unregistered
   if (registered?.sender || is === undefined || is === 'works') return undefined
   const why = `${kind} must be registered before it is a sender. "${sender}" is not, so ${happens(is, fact.shownAs)}`
-  return { is, rule, why: why + whereToFile(rules, ['sender', 'brand']) }
+  return { is, rule, why: why + whereToFile(rules, ['sender', 'brand']), wants: 'sender' }
 }
 
 function happens(is: Consequence, shownAs = 'another sender'): string {
@@ -182,16 +193,22 @@ const partWords: Readonly<Record<TextPart, string>> = {
   word: 'such a word',
 }
 
-function textBroken({ has, words, is }: TextFact, text: string, { registered }: Sms) {
+function textBroken(
+  { has, words, is }: TextFact,
+  text: string,
+  { registered }: Sms,
+): Broken | undefined {
   if (!hasPart(text, has, words) || (is === 'registered' && registered?.link)) return undefined
   const rule = `text.${has}`
+  // A WebOTP line is one behind another.
+  const line = 1 + text.split('\n').findIndex((each) => hasPart(`\n${each}`, has, words))
   if (is === 'registered') {
     const why = `${partWords[has]} in a text must be registered before, or the message is blocked`
-    return { is: 'refused' as const, rule, why }
+    return { is: 'refused', rule, why, wants: 'link', line }
   }
   const word = words?.find((each) => hasPart(text, 'word', [each]))
   const part = word === undefined ? partWords[has] : `the word "${word}"`
-  return { is, rule, why: `the text has ${part}, so ${happens(is)}` }
+  return { is, rule, why: `the text has ${part}, so ${happens(is)}`, line }
 }
 
 function textFormBroken({ needs, is }: TextFormFact, text: string, name: string | undefined) {
@@ -216,7 +233,8 @@ function templateBroken(
   if (template === undefined) {
     const why = `each text must be registered before, and this one is not, so ${happens(is)}`
     const where = whereToFile(rules, ['template'])
-    return registered?.template ? undefined : { is, rule: 'template', why: why + where }
+    if (registered?.template) return undefined
+    return { is, rule: 'template', why: why + where, wants: 'template' }
   }
   const untagged = tags && untaggedIn(template, tags)
   if (untagged) {

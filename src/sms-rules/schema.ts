@@ -1,4 +1,4 @@
-/** The form of a file of data/. The build and the tests check every file with it; the package does not contain it. */
+/** The form of a file of data/, for build and tests, and of registrations in a policy file. The package does not contain it. */
 import { z } from 'zod'
 import type { CountryRules } from './facts.ts'
 
@@ -75,4 +75,17 @@ export const countryRules: z.ZodType<CountryRules> = z.strictObject({
   facts: z
     .array(anyFact.refine(isWhole, 'lacks unregistered or words, or has it for nothing'))
     .min(1),
+})
+
+/** Registrations with the carriers of a country; see check-routes.ts. */
+export const registrations = z.strictObject({
+  entity: z.string().min(1).optional(),
+  registered: z.array(z.string().min(1)).optional(),
+  templates: z
+    .record(
+      z.string(),
+      z.strictObject({ id: z.string().optional(), text: z.string().min(1).optional() }),
+    )
+    .default({}),
+  links: z.boolean().default(false),
 })

@@ -20,7 +20,7 @@ const patterns: Readonly<Record<Exclude<TextPart, 'nonGsm' | 'word'>, RegExp>> =
   shortLink: new RegExp(`(?<![\\w@.-])(?:${shorteners})\\b`, 'i'),
   phoneNumber: /\+\d[\d ().-]{6,18}\d|(?<![\w.-])0[\d ()-]{7,18}\d|\b\d{3}[ -]\d{3}[ -]\d{4}\b/,
   emailAddress: new RegExp(`[\\w.+-]{1,64}@${domain}\\.[a-z]{2,}`, 'i'),
-  webOtp: /\n@[a-z0-9.-]{1,253} #\S{1,64}(?: @[a-z0-9.-]{1,253})?$/i,
+  webOtp: /\n{1,9}@[a-z0-9.-]{1,253} #\S{1,64}(?: @[a-z0-9.-]{1,253})?$/i,
   emoji: /\p{Emoji_Presentation}|\p{Extended_Pictographic}\uFE0F/u,
 }
 
@@ -30,6 +30,9 @@ export function hasPart(text: string, part: TextPart, words: readonly string[] =
   if (part === 'word') return words.some((word) => wholeWord(word).test(text))
   return patterns[part].test(text.trimEnd())
 }
+
+/** A text without its last line for WebOTP, which filters of some carriers take for a link. */
+export const withoutWebOtp = (text: string): string => text.replace(patterns.webOtp, '')
 
 /** The text as a part of a regular expression. */
 export const escaped = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')

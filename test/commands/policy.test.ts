@@ -125,3 +125,22 @@ test('policy with a file that has mistakes, or without PostgreSQL: code 1 and wh
   })
   expect(away).toMatchObject({ code: 1, stderr: expect.stringMatching(/^Failed: /) })
 })
+
+test('paperwork: names for the countries of the routes what is filed, what is missing and where, also in a file that would be refused', async () => {
+  const path = join(inject('runFolder'), `paperwork-${process.pid}.yaml`)
+  const file = {
+    policies: noLimits,
+    templates,
+    providers: { phone: { kind: 'smpp', url: 'smpp://id:pw@localhost', from: 'ACME' } },
+    senders: { phone: { IN: { entity: '1001' } } },
+    routes: { sms: [{ match: { country: ['IN'] }, use: ['phone'] }] },
+  }
+  await writeFile(path, stringify(file))
+  const { code, stdout } = await policy('paperwork', '--policy', path)
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(
+      /^India \(IN\), phone\n {2}filed +business +1001\n {2}missing +sender +.*https:/,
+    ),
+  ])
+})

@@ -14,7 +14,7 @@ const noChecks: SectionChecks = {
   readRecipient: (to) => to,
   readMailbox: (to) => to,
   channelsOf: () => ['sms', 'email'],
-  templates: () => ({ has: () => true }),
+  templates: () => ({ has: () => true, names: [], isOfPlugin: () => false, smsTexts: () => [] }),
 }
 const read = (
   text: string,

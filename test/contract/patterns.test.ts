@@ -29,7 +29,7 @@ const known: Readonly<Record<string, string>> = {
     "the operator's registered text, and at most 34 characters from a start",
   '/\\+\\d[\\d ().-]{6,18}\\d|(?<![\\w.-])0[\\d ()-]{7,18}\\d|\\b\\d{3}[ -]\\d{3}[ -]\\d{4}\\b/':
     'at most 20 characters from a start',
-  '/\\n@[a-z0-9.-]{1,253} #\\S{1,64}(?: @[a-z0-9.-]{1,253})?$/i':
+  '/\\n{1,9}@[a-z0-9.-]{1,253} #\\S{1,64}(?: @[a-z0-9.-]{1,253})?$/i':
     'each start is a line, and no part takes the space between them',
 }
 

@@ -1,0 +1,88 @@
+/** SMS of this file that carriers block (problems) or change (warnings), by the rules of the countries of its routes. */
+import { join } from 'node:path'
+import { z } from 'zod'
+import { checkRoutes, type RouteFinding, withoutWebOtp } from '../sms-rules/index.ts'
+import type { FileProblem } from './located-yaml.ts'
+import { type ProviderEntry, policyFileSchema, type Route } from './policy-schema.ts'
+
+export interface TemplateTexts {
+  has(template: string): boolean
+  readonly names: readonly string[]
+  isOfPlugin(template: string): boolean
+  /** The text of each SMS of these templates. `other` writes variables besides the code and its time. */
+  smsTexts(
+    code: { length: number; ttlMs: number },
+    other: (name: string) => string,
+    names: readonly string[],
+  ): { template: string; locale: string; text: string }[]
+}
+
+const { senders, code, recipients } = policyFileSchema.shape
+const sections = z.object({ senders, code, recipients })
+
+interface Given {
+  readonly raw: unknown
+  readonly routes: readonly { path: readonly (string | number)[]; route: Route }[]
+  readonly providers: ReadonlyMap<string, ProviderEntry>
+  readonly templates: TemplateTexts
+  readonly folder: string
+}
+
+export function carrierProblems(given: Given): FileProblem[] {
+  const { providers, templates } = given
+  const { data } = sections.safeParse(given.raw)
+  if (!data) return []
+  const { length, ttl: ttlMs } = data.code
+  const ofFolder = templates.names.filter((name) => !templates.isOfPlugin(name))
+  const all = templates.smsTexts({ length, ttlMs }, (name) => `{{${name}}}`, ofFolder)
+  const ways = given.routes.flatMap(({ path, route: { match, use } }) =>
+    use.flatMap(({ provider }) => {
+      const { from, senderId, messagingServiceSid } = providers.get(provider)?.settings ?? {}
+      const sender = from ?? senderId
+      // With a colon it is an address of another channel. Other kinds leave sender and text to the vendor.
+      if (path[1] !== 'sms' || /:/.test(String(sender))) return []
+      if (typeof (sender ?? messagingServiceSid) !== 'string') return []
+      const texts = all.filter(({ template }) => match.template?.includes(template) ?? true)
+      return {
+        ...{ path, provider, countries: match.country ?? [], texts: senderId ? [] : texts },
+        sender: sender as string | undefined,
+      }
+    }),
+  )
+  const found = checkRoutes(ways, data.senders, (country, text) =>
+    data.recipients.withoutWebOtp.includes(country) ? withoutWebOtp(text) : text,
+  )
+  const message = 'without match.country, its SMS are checked for the rules of no country'
+  return [
+    ...Object.entries(data.senders).flatMap(([name, byCountry]) => {
+      const path = ['senders', name]
+      if (!providers.has(name)) return [{ path, message: `there is no provider "${name}"` }]
+      return Object.entries(byCountry).flatMap(([country, filed]) =>
+        Object.keys(filed.templates)
+          .filter((one) => !templates.has(one))
+          .map((one) => ({
+            path: [...path, country, 'templates', one],
+            message: `there is no template "${one}"`,
+          })),
+      )
+    }),
+    ...ways.flatMap(({ path, countries }) =>
+      countries.length === 0 ? [{ path, message, isWarning: true }] : [],
+    ),
+    ...found.map((finding) => problemOf(finding, given)),
+  ]
+}
+
+const settingOf = { sender: 'registered', template: 'templates', link: 'links' }
+
+function problemOf(finding: RouteFinding, { providers, folder }: Given): FileProblem {
+  const { provider, country, of, wants, line = 1, severity, source, read } = finding
+  const setting =
+    wants && ` If it is registered, name it in senders.${provider}.${country}.${settingOf[wants]}.`
+  return {
+    path: ['providers', provider, providers.get(provider)?.settings.from ? 'from' : 'senderId'],
+    place: of && `${join(folder, of.template, `sms.${of.locale}.txt`)}:${line}`,
+    message: `${finding.message}${setting ?? ''} (${source}, ${read})`,
+    isWarning: severity === 'warning',
+  }
+}

@@ -1,0 +1,48 @@
+/** A report of the registers of countries: filed, missing, and where to file it. */
+import type { Registrations } from './check-routes.ts'
+import { rulesOf } from './data.ts'
+import type { RegisterFact } from './facts.ts'
+
+/** `registered`: by provider and country, as for checkRoutes. */
+export function paperwork(
+  routes: readonly { readonly provider: string; readonly countries: readonly string[] }[],
+  registered: Readonly<Record<string, Readonly<Record<string, Registrations>>>>,
+): string {
+  const ways = routes.flatMap(({ provider, countries }) =>
+    countries.map((country) => [country, provider] as const),
+  )
+  const once = new Map(ways.map((way) => [way.join(' '), way]))
+  return [...once.values()]
+    .sort()
+    .map(([country, provider]) => {
+      const rules = rulesOf(country)
+      const filed = registered[provider]?.[country] ?? {}
+      const registers = (rules?.facts ?? []).filter((fact) => fact.about === 'register')
+      const nothing = rules ? 'nothing to file is known' : 'no rules are known'
+      const lines = registers.length > 0 ? registers.map((one) => lineOf(one, filed)) : [nothing]
+      return [`${rules?.name ?? country} (${country}), ${provider}`, ...lines].join('\n  ')
+    })
+    .join('\n\n')
+}
+
+function lineOf(
+  register: RegisterFact,
+  { entity, registered = [], templates = {} }: Registrations,
+) {
+  const { of, name, url, takes, costs, local } = register
+  const names = Object.keys(templates)
+  const filed = {
+    business: [entity ?? []].flat(),
+    brand: [entity ?? registered].flat(),
+    sender: registered,
+    template: names,
+  }[of]
+  if (filed.length > 0) return `filed    ${of.padEnd(8)}  ${filed.join(', ')}`
+  const facts = [
+    takes && `takes ${Number.parseInt(takes, 10)} ${takes.endsWith('w') ? 'weeks' : 'days'}`,
+    costs && `costs ${costs}`,
+    local && 'only for a business of that country',
+  ].filter(Boolean)
+  const more = facts.length > 0 ? ` (${facts.join('; ')})` : ''
+  return `missing  ${of.padEnd(8)}  ${name}, ${url}${more}`
+}

@@ -1,0 +1,27 @@
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, inject, test } from 'vitest'
+import { createComposeMessage } from '../../src/delivery/compose-message.ts'
+import type { OpenNotice } from '../../src/notice/claim.ts'
+import { loadTemplates } from '../tools/load-templates.ts'
+
+const folder = mkdtempSync(join(inject('runFolder'), 'web-otp-'))
+mkdirSync(join(folder, 'captcha'))
+const text = 'Your code is {{code}}.'
+writeFileSync(join(folder, 'captcha/sms.en.txt'), `${text}\n\n@acme.example #{{code}}`)
+writeFileSync(join(folder, 'captcha/email.en.txt'), `Subject: code\n\n${text}\n@acme.example #1`)
+
+const compose = createComposeMessage({
+  templates: loadTemplates(folder),
+  unseal: () => JSON.stringify({ code: '4711' }),
+  withoutWebOtpIn: ['MY'],
+  log: { notRendered: expect.unreachable } as never,
+})
+const textFor = (channel: 'sms' | 'email', recipient: string) =>
+  compose({ id: '1', channel, recipient, template: 'captcha', locale: 'en' } as OpenNotice, 0)?.text
+
+test('an SMS to a country of withoutWebOtp has no line of WebOTP; other countries and mails keep all lines', () => {
+  expect(textFor('sms', '+60123456789')).toBe('Your code is 4711.')
+  expect(textFor('sms', '+6591234567')).toBe('Your code is 4711.\n\n@acme.example #4711')
+  expect(textFor('email', 'ada@acme.my')).toBe('Your code is 4711.\n@acme.example #1')
+})

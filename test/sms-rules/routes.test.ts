@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { checkRoutes, paperwork } from '../../src/sms-rules/index.ts'
+
+const text = { template: 'captcha', locale: 'en', text: 'ACME: 4711 is your code' }
+const route = { provider: 'phone', sender: 'ACME', countries: ['AU', 'IN'], texts: [text] }
+
+test('checkRoutes: each finding has its provider, country and text, and two same routes have each once', () => {
+  const found = checkRoutes([route, route], { phone: { AU: { registered: ['ACME'] } } })
+  expect(found.map(({ provider, country, rule, of }) => ({ provider, country, rule, of }))).toEqual(
+    [
+      { provider: 'phone', country: 'IN', rule: 'sender.alphanumeric', of: undefined },
+      {
+        ...{ provider: 'phone', country: 'IN', rule: 'template' },
+        of: { template: 'captcha', locale: 'en' },
+      },
+    ],
+  )
+  expect(checkRoutes([{ ...route, sender: undefined, texts: [] }], {})).toEqual([])
+})
+
+test('checkRoutes: a list of senders decides, and without it the id of the business counts', () => {
+  const rulesWith = (filed: object) =>
+    checkRoutes([{ ...route, countries: ['IN'] }], { phone: { IN: filed } }).map(({ rule }) => rule)
+  const templates = { captcha: { text: 'ACME: {#numeric#} is your code' } }
+  expect(rulesWith({ entity: '1', templates })).toEqual([])
+  expect(rulesWith({ entity: '1', registered: ['OTHER'], templates })).toEqual([
+    'sender.alphanumeric',
+  ])
+  expect(rulesWith({ registered: ['ACME'], templates: { toString: {} } })).toEqual(['template'])
+})
+
+test('paperwork: filed and missing by country, where to file it, each country and provider once', () => {
+  const routes = [
+    { provider: 'phone', countries: ['IN', 'AQ'] },
+    { provider: 'phone', countries: ['IN'] },
+    { provider: 'other', countries: ['DE'] },
+  ]
+  const report = paperwork(routes, {
+    phone: { IN: { entity: '1001', templates: { captcha: {} } } },
+  })
+  expect(report.split('\n\n')).toEqual([
+    'AQ (AQ), phone\n  no rules are known',
+    expect.stringMatching(/^Germany \(DE\), other\n/),
+    expect.stringMatching(
+      /^India \(IN\), phone\n {2}filed {4}business {2}1001\n {2}missing {2}sender {4}Header on a DLT portal, https:.*\n {2}filed {4}template {2}captcha$/,
+    ),
+  ])
+})
