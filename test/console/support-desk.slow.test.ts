@@ -221,9 +221,9 @@ test('the key / leads back to the search; in the search it is a character', asyn
 // Every page in at least one width and colour scheme, and every width and scheme at least once. All combinations
 // would take a minute.
 test.each([
-  { width: 320, colorScheme: 'light', locale: 'en-GB', paths: ['/', '/notices', '/keys'] },
+  { width: 320, colorScheme: 'light', locale: 'de-AT', paths: ['/', '/notices', '/keys'] },
   { width: 768, colorScheme: 'dark', locale: 'zh-CN', paths: ['/notices', '/rules'] },
-  { width: 768, colorScheme: 'light', locale: 'en-GB', paths: ['/notices', '/keys'] },
+  { width: 768, colorScheme: 'light', locale: 'de-AT', paths: ['/delivery', '/rules'] },
   {
     width: 1_280,
     colorScheme: 'dark',
@@ -257,6 +257,7 @@ test.each([
       expect(found).toEqual({ name, axe: [], sideways: false, broken: [] })
       const text = (await page.locator('body').textContent()) ?? ''
       if (look.locale === 'zh-CN') expect(text).toMatch(/[\u4e00-\u9fff]/)
+      if (look.locale === 'de-AT') expect(text).toContain('Zum Inhalt springen')
     }
     for (const path of paths) {
       await page.goto(adminUrl + path)

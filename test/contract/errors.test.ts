@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { problems } from '../../src/base/problems.ts'
-import { words } from '../../src/base/words.ts'
+import { languages, type Words, words } from '../../src/base/words.ts'
 import { startPostern } from '../tools/postern.ts'
 
 const docs = readFileSync(new URL('../../docs/http.md', import.meta.url), 'utf8')
@@ -38,14 +38,16 @@ test('every error that docs/http.md shows is one the catalogue would give', () =
   }
 })
 
-test('every error has a detail in both languages, and none a full stop too few', () => {
-  const detailsIn = ({ problems, details }: typeof words.en) => [
+test('every error has a detail in every language, and none a full stop too few', () => {
+  const detailsIn = ({ problems, details }: Words) => [
     ...Object.values(problems).map(({ detail }) => detail),
     ...Object.values(details).flatMap((text) =>
       Object.values(typeof text === 'string' ? [text] : text),
     ),
   ]
-  for (const text of detailsIn(words.en)) expect(text).toMatch(/\.$/)
+  for (const language of languages) {
+    for (const text of detailsIn(words[language])) expect(text).toMatch(/[.。]$/)
+  }
   for (const text of detailsIn(words.zh)) expect(text).toMatch(/[\u4e00-\u9fff].*。$/)
 })
 
