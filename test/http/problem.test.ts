@@ -199,7 +199,7 @@ test.each([
   ['zh;q=1.0, en;q=0.999', 'zh'],
   ['de-AT, en;q=0.9', 'de'],
   ['nds, de-CH-1996;q=0.3, en;q=0.2', 'de'],
-  ['fr, zh;q=0.3', 'zh'],
+  ['tlh, zh;q=0.3', 'zh'],
   ['zh;q=0.2, zh-TW;q=0.9, en;q=0.8', 'zh'],
   ['', 'en'],
   [`zh${' '.repeat(498)}`, 'zh'],

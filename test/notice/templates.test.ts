@@ -2,21 +2,21 @@ import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { languages } from '../../src/base/words.ts'
 import { loadTemplates } from '../tools/load-templates.ts'
 import { templatesFolder } from '../tools/templates-folder.ts'
 
 const load = (files: Readonly<Record<string, string>>) => loadTemplates(templatesFolder(files))
 const sms = (text: string) => load({ 't/sms.en.txt': text })
 
-test('the default templates load, in every language of the answers, for both channels', () => {
+test('the default templates load, in English, German and Chinese for both channels', () => {
+  const shipped = ['de', 'en', 'zh']
   const templates = loadTemplates(fileURLToPath(new URL('../../templates', import.meta.url)))
   for (const template of ['captcha', 'welcome']) {
     for (const channel of ['sms', 'email'] as const) {
-      expect(templates.locales(template, channel).sort()).toEqual([...languages].sort())
+      expect(templates.locales(template, channel).sort()).toEqual(shipped)
     }
   }
-  for (const language of languages) {
+  for (const language of shipped) {
     const variables = [...templates.variables('captcha', 'email', language)]
     expect(variables.sort()).toEqual(['code', 'validity'])
   }
