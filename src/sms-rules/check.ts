@@ -198,7 +198,12 @@ function textBroken(
   text: string,
   { registered }: Sms,
 ): Broken | undefined {
-  if (!hasPart(text, has, words) || (is === 'registered' && registered?.link)) return undefined
+  if (is === 'registered' && registered?.link) return undefined
+  if (has === 'link' && is !== 'risky' && !hasPart(text, 'link') && hasPart(text, 'webOtp')) {
+    const why = 'a WebOTP line can look like a link to filters, so some carriers may block the text'
+    return { is: 'risky', rule: 'text.webOtp', why, line: text.trimEnd().split('\n').length }
+  }
+  if (!hasPart(text, has, words)) return undefined
   const rule = `text.${has}`
   // A WebOTP line is one behind another.
   const line = 1 + text.split('\n').findIndex((each) => hasPart(`\n${each}`, has, words))

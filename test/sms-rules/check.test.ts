@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkSms, countries, rulesOf } from '../../src/sms-rules/index.ts'
+import { checkSms, countries, rulesOf, withoutWebOtp } from '../../src/sms-rules/index.ts'
 import { differenceOf, untaggedIn } from '../../src/sms-rules/registered-text.ts'
 import { hasPart, kindOfSender } from '../../src/sms-rules/text-parts.ts'
 
@@ -54,6 +54,15 @@ describe('the registered text of India', () => {
     expect(differenceOf('a 4711', 'a {1} b')).toMatch(/lacks "b"/)
     expect(untaggedIn('{#numeric#} {1}', ['numeric'])).toBe('{1}')
   })
+})
+
+test('a WebOTP line where links are blocked → a warning with its line, and none without the line', () => {
+  const text = 'RM0.00 ACME: 4711 is your code\n\n@acme.example #4711'
+  const [finding, ...others] = checkSms({ country: 'MY', text })
+  expect(finding).toMatchObject({ rule: 'text.webOtp', severity: 'warning', is: 'risky', line: 3 })
+  expect(others).toEqual([])
+  expect(checkSms({ country: 'MY', text: withoutWebOtp(text) })).toEqual([])
+  expect(checkSms({ country: 'DE', text })).toEqual([])
 })
 
 describe('parts of a text', () => {
