@@ -3,8 +3,6 @@ import { countries, type Fact, rulesOf } from '../src/sms-rules/index.ts'
 
 type About<Kind extends Fact['about']> = Extract<Fact, { about: Kind }>
 
-const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('\n', ' ')
-const row = (...cells: string[]) => `| ${cells.map(cell).join(' | ')} |`
 /** Sources contain characters that Markdown and Vue read as their own. */
 const plain = (text: string) =>
   text.replace(/[<>{}[\]*_`$#]/g, (char) => `&#${char.codePointAt(0)};`)
@@ -68,6 +66,21 @@ function factWords(fact: Fact): string {
   }
 }
 
+const heads = ['country', 'a name', 'a phone number', 'a short code', 'texts', 'links', 'registers']
+
+/** Shows the rows of the table that have every word of the search. */
+const script = [
+  '<script setup>',
+  "import { ref } from 'vue'",
+  "const wanted = ref('')",
+  'const shows = (words) => wanted.value.toLowerCase().split(/\\s+/).every((word) => words.includes(word))',
+  '</script>',
+  '<style scoped>',
+  'input { width: 100%; padding: 8px 12px; border: 1px solid var(--vp-c-border); border-radius: 8px }',
+  '</style>',
+  '',
+]
+
 export function smsRulesPage(): string {
   const all = countries().flatMap((country) => rulesOf(country) ?? [])
   const ofKind = <Kind extends Fact['about']>(facts: readonly Fact[], about: Kind) =>
@@ -79,16 +92,18 @@ export function smsRulesPage(): string {
       )[0] ?? ''
     const [template] = ofKind(facts, 'template')
     const [link] = ofKind(facts, 'text').filter(({ has }) => has === 'link')
-    return row(
-      `[${name}](#${country.toLowerCase()})`,
-      ...[bySender('alphanumeric'), bySender('long'), bySender('short')].map(plain),
+    const registers = ofKind(facts, 'register').map(({ of }) => of)
+    const cells = [
+      ...[bySender('alphanumeric'), bySender('long'), bySender('short')],
       template?.is === 'registered' ? registered(template.unregistered) : '',
       link ? link.is : '',
-      ofKind(facts, 'register')
-        .map(({ of }) => of)
-        .filter((of, at, list) => list.indexOf(of) === at)
-        .join(', '),
-    )
+      [...new Set(registers)].join(', '),
+    ]
+    const names = ofKind(facts, 'register').map((fact) => fact.name)
+    const words = [country, name, ...cells, ...names].join(' ').toLowerCase()
+    const shown = `shows('${words.replace(/[^\p{L}\p{N}]+/gu, ' ')}')`
+    const toFacts = `<a href="#${country.toLowerCase()}">${plain(name)}</a>`
+    return `<tr v-show="${shown}">${[toFacts, ...cells.map(plain)].map((each) => `<td>${each}</td>`).join('')}</tr>`
   })
   const sections = all.flatMap(({ country, name, facts }) => [
     `## ${plain(name)} (${country}) {#${country.toLowerCase()}}`,
@@ -100,15 +115,18 @@ export function smsRulesPage(): string {
     '',
   ])
   return [
+    ...script,
     '# Rules of countries for SMS',
     '',
     `Facts about ${all.length} countries, each with its source and the day on which it was read. They are the package`,
     '`postern-sms-rules`, which checks a message against them.',
     'Rules change, so ask your SMS provider before you rely on one.',
     '',
-    '| country | a name | a phone number | a short code | texts | links | registers |',
-    '|---|---|---|---|---|---|---|',
+    '<input v-model="wanted" type="search" aria-label="Search countries" placeholder="Country, register or word">',
+    '',
+    `<table><thead><tr>${heads.map((head) => `<th scope="col">${head}</th>`).join('')}</tr></thead><tbody>`,
     ...rows,
+    '</tbody></table>',
     '',
     ...sections,
   ].join('\n')

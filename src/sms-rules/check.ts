@@ -1,4 +1,3 @@
-import { notInGsm7 } from '../base/sms-length.ts'
 import { rulesOf } from './data.ts'
 import type {
   Consequence,
@@ -6,14 +5,13 @@ import type {
   Fact,
   RegisterFact,
   SenderFact,
-  SenderFormFact,
-  SenderWordsFact,
   TemplateFact,
   TextFact,
   TextFormFact,
   TextPart,
 } from './facts.ts'
 import { differenceOf, untaggedIn } from './registered-text.ts'
+import { formBroken, happens, wordsBroken } from './sender-name.ts'
 import { hasPart, kindOfSender, squeezed } from './text-parts.ts'
 
 export interface Sms {
@@ -133,53 +131,11 @@ function senderBroken(
   return { is, rule, why: why + whereToFile(rules, ['sender', 'brand']), wants: 'sender' }
 }
 
-function happens(is: Consequence, shownAs = 'another sender'): string {
-  if (is === 'refused') return 'the message is blocked'
-  return is === 'replaced' ? `people see ${shownAs} in its place` : 'some carriers block it'
-}
-
 function whereToFile({ facts }: CountryRules, of: readonly RegisterFact['of'][]): string {
   const registers = facts.flatMap((fact) =>
     fact.about === 'register' && of.includes(fact.of) ? [`${fact.name} (${fact.url})`] : [],
   )
   return registers.length === 0 ? '' : `. Where to file it: ${registers.join(', or ')}`
-}
-
-const alphabets = {
-  ascii: ['plain letters, digits and signs', /^[\x20-\x7e]*$/],
-  gsm: ['characters of the GSM alphabet', undefined],
-  letters: ['letters from A to Z', /^[A-Za-z]*$/],
-  lettersAndDigits: ['letters from A to Z and digits', /^[A-Za-z0-9]*$/],
-} as const
-
-function formBroken(fact: SenderFormFact, sender: string): Broken | undefined {
-  const { minLength = 1, maxLength, characters, pattern, needsLetter } = fact
-  const length = [...sender].length
-  const wants: string[] = []
-  if (length < minLength) wants.push(`at least ${minLength} characters`)
-  if (maxLength !== undefined && length > maxLength) wants.push(`at most ${maxLength} characters`)
-  if (characters) {
-    const [words, alphabet] = alphabets[characters]
-    const isWritten = alphabet ? alphabet.test(sender) : notInGsm7(sender).length === 0
-    if (!isWritten) wants.push(`only ${words}`)
-  }
-  if (needsLetter && !/\p{L}/u.test(sender)) wants.push('a letter')
-  if (pattern !== undefined && !new RegExp(pattern, 'u').test(sender)) {
-    wants.push(`the form ${pattern}`)
-  }
-  if (wants.length === 0) return undefined
-  const why = `a name as the sender must have ${wants.join(', ')}, and "${sender}" has not`
-  return { is: 'refused', rule: 'senderForm', why }
-}
-
-function wordsBroken({ words, is, exact = true }: SenderWordsFact, sender: string) {
-  const name = squeezed(sender)
-  const word = words.find((each) =>
-    exact ? squeezed(each) === name : name.includes(squeezed(each)),
-  )
-  if (word === undefined) return undefined
-  const whole = exact ? `"${sender}" is too general a sender` : `no sender may contain "${word}"`
-  return { is, rule: 'senderWords', why: `${whole}, so ${happens(is)}` }
 }
 
 const partWords: Readonly<Record<TextPart, string>> = {

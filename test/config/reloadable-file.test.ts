@@ -19,3 +19,13 @@ test('a reload that something refuses changes nothing, and the next one does', (
   expect(reload(after).reloaded).toContain('prices')
   expect(file().prices).toEqual({ default: 90, email: 1 })
 })
+
+test('registered senders are taken by a reload', () => {
+  const before = fileWith(undefined)
+  const senders = { phone: { AU: { registered: ['ACME'], templates: {}, links: false } } }
+  const { file, reload } = createReloadableFile(before)
+  const { reloaded, needRestart } = reload({ ...before, senders })
+  expect(reloaded).toContain('senders')
+  expect(needRestart).not.toContain('senders')
+  expect(file().senders).toEqual(senders)
+})

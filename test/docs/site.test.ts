@@ -117,6 +117,17 @@ test('with forced colours, icons without words are seen', async () => {
     await expect.poll(() => styleOf(icon, 'backgroundColor')).toBe(text)
 })
 
+test('the table of countries shows the rows that have every word of its search', async () => {
+  const { page } = await open('reference/sms-rules')
+  const rows = page.locator('main tbody tr:visible')
+  const all = await rows.count()
+  expect(all).toBeGreaterThanOrEqual(40)
+  await page.locator('main input[type=search]').fill('acma registered')
+  await expect.poll(() => rows.locator('a').allTextContents()).toEqual(['Australia'])
+  await page.locator('main input[type=search]').fill('')
+  await expect.poll(() => rows.count()).toBe(all)
+})
+
 /** The addresses of the search results, best first. */
 async function search(page: Page, words: string): Promise<string[]> {
   const input = page.locator('.VPLocalSearchBox input')
