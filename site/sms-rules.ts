@@ -1,70 +1,17 @@
 /** The page of the rules of countries, made from their data at each build. */
-import { countries, type Fact, rulesOf } from '../src/sms-rules/index.ts'
-
-type About<Kind extends Fact['about']> = Extract<Fact, { about: Kind }>
+import {
+  type About,
+  countries,
+  type Fact,
+  factWords,
+  onlyRegistered,
+  rulesOf,
+  senderWords,
+} from '../src/sms-rules/index.ts'
 
 /** Sources contain characters that Markdown and Vue read as their own. */
 const plain = (text: string) =>
   text.replace(/[<>{}[\]*_`$#]/g, (char) => `&#${char.codePointAt(0)};`)
-
-const kinds = {
-  alphanumeric: 'name',
-  long: 'phone number',
-  short: 'short code',
-  tollFree: 'toll-free number',
-}
-const parts = {
-  ...{ link: 'links', shortLink: 'short links', phoneNumber: 'phone numbers', emoji: 'emoji' },
-  ...{ emailAddress: 'mail addresses', webOtp: 'WebOTP', nonGsm: 'other alphabets' },
-}
-
-const registered = (then: string | undefined) => `only registered, otherwise ${then}`
-
-function senderWords({ is, unregistered, shownAs }: About<'sender'>): string {
-  const shown = shownAs === undefined ? '' : ` by ${shownAs}`
-  return `${is === 'registered' ? registered(unregistered) : is}${shown}`
-}
-
-function factWords(fact: Fact): string {
-  switch (fact.about) {
-    case 'sender':
-      return `A ${kinds[fact.kind]} as the sender: ${senderWords(fact)}.`
-    case 'senderForm': {
-      const { minLength, maxLength, characters, pattern, needsLetter } = fact
-      const form = [
-        minLength && `at least ${minLength} characters`,
-        maxLength && `at most ${maxLength} characters`,
-        characters &&
-          `only ${characters === 'lettersAndDigits' ? 'letters and digits' : characters}`,
-        needsLetter && 'at least one letter',
-        pattern && `the form ${pattern}`,
-      ]
-      return `A name has ${form.filter(Boolean).join(', ')}.`
-    }
-    case 'senderWords':
-      return `Names that ${fact.exact === false ? 'contain' : 'are'} ${fact.words.slice(0, 12).join(', ')}${fact.words.length > 12 ? ` and ${fact.words.length - 12} others` : ''}: ${fact.is}.`
-    case 'text':
-      return `Texts with ${fact.has === 'word' ? `words such as ${fact.words?.join(', ')}` : parts[fact.has]}: ${fact.is === 'registered' ? registered('refused') : fact.is}.`
-    case 'textForm':
-      return `Texts without ${fact.needs === 'sign' ? 'a signature in 【】' : 'the name of the business'}: ${fact.is}.`
-    case 'template':
-      return fact.is === 'works'
-        ? 'Texts need no registration.'
-        : `Texts: ${registered(fact.unregistered)}${fact.tags ? `; each variable has one of the types ${fact.tags.join(', ')}` : ''}.`
-    case 'register': {
-      const more = [
-        fact.takes && `takes ${fact.takes}`,
-        fact.costs,
-        fact.local && 'local businesses only',
-      ]
-      return `Register of a ${fact.of}: ${[fact.name, ...more].filter(Boolean).join('; ')}.`
-    }
-    case 'price':
-      return `Price: ${fact.class}.`
-    case 'note':
-      return fact.text
-  }
-}
 
 const heads = ['country', 'a name', 'a phone number', 'a short code', 'texts', 'links', 'registers']
 
@@ -95,7 +42,7 @@ export function smsRulesPage(): string {
     const registers = ofKind(facts, 'register').map(({ of }) => of)
     const cells = [
       ...[bySender('alphanumeric'), bySender('long'), bySender('short')],
-      template?.is === 'registered' ? registered(template.unregistered) : '',
+      template?.is === 'registered' ? onlyRegistered(template.unregistered) : '',
       link ? link.is : '',
       [...new Set(registers)].join(', '),
     ]

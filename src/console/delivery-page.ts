@@ -11,6 +11,7 @@ import type { Backlog } from '../notice/backlog.ts'
 import type { Browse } from '../notice/browse.ts'
 import type { ConsoleRoute, View } from './page.ts'
 import { badge, duration, stateBadge, table, wordFor } from './parts.ts'
+import { type RejectingRules, rejectedByCountry } from './rejected-by-country.ts'
 
 export interface Delivery extends Backlog {
   /** One note of each running worker. */
@@ -36,7 +37,8 @@ export function deliveryRoute(deps: {
   providers: () => readonly ProviderFacts[]
   /** How much of a provider's pace is used; empty for a provider without pace. */
   paceOf: (provider: string) => Promise<readonly WindowState[]>
-  notices: Pick<Browse, 'latestByProvider'>
+  notices: Pick<Browse, 'latestByProvider' | 'latestTaken'>
+  rejectingRules: RejectingRules
 }): ConsoleRoute {
   return {
     method: 'get',
@@ -46,9 +48,10 @@ export function deliveryRoute(deps: {
       const { delivery, nav } = words
       const providers = deps.providers()
       const seesAll = view.operator.apps === undefined
-      const [state, latest, paces] = await Promise.all([
+      const [state, latest, taken, paces] = await Promise.all([
         deps.deliveryState(),
         deps.notices.latestByProvider(view.operator.apps),
+        deps.notices.latestTaken(view.operator.apps),
         Promise.all(providers.map(({ name }) => (seesAll ? deps.paceOf(name) : []))),
       ])
       const rows = providers.map(({ name, kind, pace }, at) => [
@@ -65,7 +68,8 @@ export function deliveryRoute(deps: {
 <p class="hint">${delivery.noFailed} <a href="/notices?state=failed">${delivery.failedNotices}</a>.</p></section>`
       const body = html`<h1>${nav.delivery}</h1>${delays(view, state)}
 ${seesAll && queued}
-<section><h2>${delivery.providers}</h2>${table(view, delivery.providers, [words.notices.provider, ...heads], rows, '')}</section>`
+<section><h2>${delivery.providers}</h2>${table(view, delivery.providers, [words.notices.provider, ...heads], rows, '')}</section>
+${rejectedByCountry(view, taken, deps.rejectingRules)}`
       return { kind: 'page', title: nav.delivery, nav: 'delivery', body, refreshMs }
     },
   }

@@ -14,6 +14,7 @@ import { createSignIn, signInPolicies } from '../console/sign-in.ts'
 import { storyRoutes } from '../console/story-page.ts'
 import { createDeliveryState } from '../delivery/delivery-state.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
+import { rejectingRules, rulesOf } from '../sms-rules/index.ts'
 import type { Requests } from './requests.ts'
 import { openLimiter, type Shared } from './shared.ts'
 
@@ -42,6 +43,10 @@ export function composeConsole(shared: Shared, requests: Requests): RequestListe
     policies: limits.policies,
     deliveryState: state,
     templates: config.templates.names,
+    rejectingRules: (country: string) => {
+      const rules = rulesOf(country)
+      return rules ? rejectingRules(rules) : []
+    },
     providers: () =>
       Object.entries(limits.file().providers).map(([name, { kind, pace }]) => ({
         name,

@@ -99,6 +99,12 @@ export function createBrowse(database: Database) {
       return rows.map(({ app }) => app)
     },
 
+    /** Recipients of the latest notices that a provider took or rejected, for these apps, or for all if `apps` is undefined. */
+    latestTaken(apps: readonly string[] | undefined) {
+      type Taken = { channel: string; recipient: string; isRejected: boolean }
+      return database.query<Taken>('notice-taken', takenSql, [maxLatest, apps ?? null])
+    },
+
     /** Counts of the latest notices by provider and state, for these apps, or for all if `apps` is undefined. */
     latestByProvider(apps: readonly string[] | undefined) {
       return database.query<{ provider: string; state: NoticeState; count: number }>(
@@ -137,6 +143,12 @@ const appsSql = `
 
 const latestAppsSql = `
   SELECT DISTINCT app FROM (SELECT app FROM notice ORDER BY id DESC LIMIT $1) AS latest ORDER BY app`
+
+const takenSql = `
+  SELECT channel, recipient, state = 'failed' AS "isRejected"
+  FROM (SELECT app, channel, recipient, state, error FROM notice ORDER BY id DESC LIMIT $1) AS latest
+  WHERE recipient IS NOT NULL AND ($2::text[] IS NULL OR app = ANY($2))
+    AND (state IN ('sent', 'delivered') OR state = 'failed' AND error IN ('rejected', 'not_delivered'))`
 
 const latestSql = `
   SELECT provider, state, count(*)::int AS count

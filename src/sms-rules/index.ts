@@ -8,6 +8,7 @@ export {
   type RouteFinding,
 } from './check-routes.ts'
 export { countries, rulesOf } from './data.ts'
+export { type About, factWords, onlyRegistered, rejectingRules, senderWords } from './fact-words.ts'
 export type { CountryRules, Fact, SenderKind } from './facts.ts'
 export { paperwork } from './paperwork.ts'
 export { withoutWebOtp } from './text-parts.ts'

@@ -209,3 +209,26 @@ test.each([
 ])('%s: whatever stands in an address, it is none of ours that fails', async (path) => {
   expect((await anna.get(path)).status).toBeLessThan(500)
 })
+
+test('delivery: carriers reject messages → the country with its share and the rules that may explain it, for the apps of the operator', async () => {
+  const page = async (of: typeof anna) => (await of.get('/delivery')).text
+  expect(await page(anna)).not.toContain('Rejected by carriers')
+  await pool.query(
+    `INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, template, locale, state, error, created_at, expires_at)
+     SELECT ('ffffffff-0000-7000-8000-00000000000' || n)::uuid, app, 'captcha', 'sms', number, '\\x02', 'captcha', 'en',
+            state, CASE state WHEN 'failed' THEN 'rejected' END, now(), now()
+     FROM (VALUES (1, 'few', '+919812345678', 'failed'), (2, 'few', '+919812345679', 'sent'),
+                  (3, 'few', '+4915112345678', 'sent'), (4, 'other', '+6591234567', 'failed'))
+       AS one (n, app, number, state)`,
+  )
+  const all = await page(anna)
+  expect(all).toContain('India')
+  expect(all).toContain('1 of 2')
+  expect(all).toContain('only registered, otherwise refused')
+  expect(all).toContain('Singapore')
+  expect(all).not.toContain('Germany')
+  const ofFew = client()
+  await ofFew.signIn((await createOperator({ name: 'few', app: 'few' })).token)
+  expect(await page(ofFew)).toContain('India')
+  expect(await page(ofFew)).not.toContain('Singapore')
+})
