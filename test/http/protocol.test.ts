@@ -516,7 +516,8 @@ describe('every answer', () => {
 
   test.each([
     [undefined, 'There is nothing here.'],
-    ['de', 'There is nothing here.'],
+    ['de', 'Hier gibt es nichts.'],
+    ['fr', 'There is nothing here.'],
     ['en-GB', 'There is nothing here.'],
     ['zh', '资源不存在。'],
     ['zh-CN,zh;q=0.9,en;q=0.8', '资源不存在。'],
