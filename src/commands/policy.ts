@@ -36,7 +36,11 @@ if (command === 'explain') {
   process.stdout.write(explain(inForce.policies))
 } else if (command === 'paperwork') {
   const ways = file.routes.sms.flatMap(({ match, use }) =>
-    use.map(({ provider }) => ({ provider, countries: match.country ?? [] })),
+    use.map(({ provider }) => {
+      const { from, senderId } = file.providers[provider] as { from?: unknown; senderId?: unknown }
+      const sender = typeof (from ?? senderId) === 'string' ? String(from ?? senderId) : undefined
+      return { provider, sender, countries: match.country ?? [] }
+    }),
   )
   console.log(paperwork(ways, file.senders) || 'No route of SMS has match.country.')
 } else {

@@ -1,6 +1,7 @@
 /**
  * The rules that the routes of a service break: the senders of its providers and the texts of its templates, for the countries of
- * each route. A text is surely blocked only if no language of its template passes, so the others are warnings then.
+ * each route. A text is surely blocked only if no language of its template passes, so the others are warnings then. Where no
+ * registration of a country is named, nobody knows whether one exists, so its lack is a warning too.
  */
 import { checkSms, type Finding } from './check.ts'
 
@@ -44,7 +45,7 @@ export function checkRoutes(
 ): RouteFinding[] {
   const found = routes.flatMap((route) =>
     route.countries.flatMap((country) => {
-      const filed = registered[route.provider]?.[country] ?? {}
+      const filed = registered[route.provider]?.[country]
       const which = { provider: route.provider, country }
       return [
         ...checkSender(route.sender, country, filed).map((finding) => ({ ...finding, ...which })),
@@ -56,28 +57,36 @@ export function checkRoutes(
   return [...new Map(found.map((finding) => [JSON.stringify(finding), finding])).values()]
 }
 
-function checkSender(sender: string | undefined, country: string, filed: Registrations) {
-  const { registered, entity } = filed
+/** Without registrations, what one would mend is not sure. */
+const unsure = (found: Finding[], filed: Registrations | undefined): Finding[] =>
+  found.map((each) => (filed || !each.wants ? each : { ...each, severity: 'warning' }))
+
+function checkSender(sender: string | undefined, country: string, all: Registrations | undefined) {
+  const { registered, entity } = all ?? {}
   const isFiled = registered ? registered.includes(sender ?? '') : entity !== undefined
-  return checkSms({ country, sender, registered: { sender: isFiled } })
+  return unsure(checkSms({ country, sender, registered: { sender: isFiled } }), all)
 }
 
 function checkTexts(
   { sender, texts }: Route,
   country: string,
-  { templates = {}, links }: Registrations,
+  all: Registrations | undefined,
   textIn: (country: string, text: string) => string,
 ) {
+  const { templates = {}, links } = all ?? {}
   const names = [...new Set(texts.map(({ template }) => template))]
   return names.flatMap((template) => {
     const filed = Object.hasOwn(templates, template) ? templates[template] : undefined
     const ofForms = texts
       .filter((each) => each.template === template)
       .map(({ locale, text }) =>
-        checkSms({
-          ...{ country, sender, text: textIn(country, text), template: filed?.text },
-          registered: { sender: true, template: filed !== undefined, link: links },
-        })
+        unsure(
+          checkSms({
+            ...{ country, sender, text: textIn(country, text), template: filed?.text },
+            registered: { sender: true, template: filed !== undefined, link: links },
+          }),
+          all,
+        )
           .filter(({ about }) => !about.startsWith('sender'))
           .map((finding) => ({ ...finding, of: { template, locale } })),
       )

@@ -150,7 +150,7 @@ const partWords: Readonly<Record<TextPart, string>> = {
 }
 
 function textBroken(
-  { has, words, is }: TextFact,
+  { has, words, is, unregistered = 'refused' }: TextFact,
   text: string,
   { registered }: Sms,
 ): Broken | undefined {
@@ -164,8 +164,8 @@ function textBroken(
   // A WebOTP line is one behind another.
   const line = 1 + text.split('\n').findIndex((each) => hasPart(`\n${each}`, has, words))
   if (is === 'registered') {
-    const why = `${partWords[has]} in a text must be registered before, or the message is blocked`
-    return { is: 'refused', rule, why, wants: 'link', line }
+    const why = `${partWords[has]} in a text must be registered before, or ${happens(unregistered)}`
+    return { is: unregistered, rule, why, wants: 'link', line }
   }
   const word = words?.find((each) => hasPart(text, 'word', [each]))
   const part = word === undefined ? partWords[has] : `the word "${word}"`

@@ -41,7 +41,7 @@ export function factWords(fact: Fact): string {
     case 'senderWords':
       return `Names that ${fact.exact === false ? 'contain' : 'are'} ${fact.words.slice(0, 12).join(', ')}${fact.words.length > 12 ? ` and ${fact.words.length - 12} others` : ''}: ${fact.is}.`
     case 'text':
-      return `Texts with ${fact.has === 'word' ? `words such as ${fact.words?.join(', ')}` : parts[fact.has]}: ${fact.is === 'registered' ? onlyRegistered('refused') : fact.is}.`
+      return `Texts with ${fact.has === 'word' ? `words such as ${fact.words?.join(', ')}` : parts[fact.has]}: ${fact.is === 'registered' ? onlyRegistered(fact.unregistered ?? 'refused') : fact.is}.`
     case 'textForm':
       return `Texts without ${fact.needs === 'sign' ? 'a signature in 【】' : 'the name of the business'}: ${fact.is}.`
     case 'template':
@@ -63,11 +63,16 @@ export function factWords(fact: Fact): string {
   }
 }
 
+function isRejecting(fact: Fact): boolean {
+  if (fact.about === 'senderForm') return true
+  if (!('is' in fact)) return false
+  const then = 'unregistered' in fact ? (fact.unregistered ?? fact.is) : fact.is
+  return then !== 'works' && then !== 'replaced'
+}
+
 /** The facts of a country by which a carrier may reject a message, as sentences with their sources. */
 export function rejectingRules({ facts }: CountryRules): { words: string; source: string }[] {
   return facts.flatMap((fact) =>
-    'is' in fact && fact.is !== 'works' && fact.is !== 'replaced'
-      ? [{ words: factWords(fact), source: fact.source }]
-      : [],
+    isRejecting(fact) ? [{ words: factWords(fact), source: fact.source }] : [],
   )
 }

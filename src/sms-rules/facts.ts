@@ -17,6 +17,8 @@ export interface SenderFact {
 /** The form of a name as the sender. */
 export interface SenderFormFact {
   readonly about: 'senderForm'
+  /** Without it, refused. A name of more than 11 characters always is: no SMS has room for it. */
+  readonly is?: 'refused' | 'risky' | undefined
   readonly minLength?: number | undefined
   readonly maxLength?: number | undefined
   readonly characters?: 'ascii' | 'gsm' | 'letters' | 'lettersAndDigits' | undefined
@@ -47,6 +49,8 @@ export interface TextFact {
   readonly has: TextPart
   readonly words?: readonly string[] | undefined
   readonly is: 'registered' | 'refused' | 'risky'
+  /** The consequence without the registration; without it, refused. */
+  readonly unregistered?: 'refused' | 'risky' | undefined
 }
 
 export interface TextFormFact {
@@ -68,6 +72,8 @@ export interface TemplateFact {
 export interface RegisterFact {
   readonly about: 'register'
   readonly of: 'sender' | 'template' | 'brand' | 'business'
+  /** The only kind of sender that is filed there. */
+  readonly kind?: SenderKind | undefined
   readonly name: string
   readonly url: string
   /** Such as 5d or 2w. */

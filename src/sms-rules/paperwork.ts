@@ -1,23 +1,27 @@
 /** A report of the registers of countries: filed, missing, and where to file it. */
-import type { Registrations } from './check-routes.ts'
+import type { Registrations, Route } from './check-routes.ts'
 import { rulesOf } from './data.ts'
 import type { RegisterFact } from './facts.ts'
+import { kindOfSender } from './text-parts.ts'
 
 /** `registered`: by provider and country, as for checkRoutes. */
 export function paperwork(
-  routes: readonly { readonly provider: string; readonly countries: readonly string[] }[],
+  routes: readonly Pick<Route, 'provider' | 'sender' | 'countries'>[],
   registered: Readonly<Record<string, Readonly<Record<string, Registrations>>>>,
 ): string {
-  const ways = routes.flatMap(({ provider, countries }) =>
-    countries.map((country) => [country, provider] as const),
+  const ways = routes.flatMap(({ provider, sender, countries }) =>
+    countries.map((country) => [country, provider, sender] as const),
   )
-  const once = new Map(ways.map((way) => [way.join(' '), way]))
+  const once = new Map(ways.map((way) => [way.slice(0, 2).join(' '), way]))
   return [...once.values()]
     .sort()
-    .map(([country, provider]) => {
+    .map(([country, provider, sender]) => {
+      const kind = sender === undefined ? undefined : kindOfSender(sender)
       const rules = rulesOf(country)
       const filed = registered[provider]?.[country] ?? {}
-      const registers = (rules?.facts ?? []).filter((fact) => fact.about === 'register')
+      const registers = (rules?.facts ?? [])
+        .filter((fact) => fact.about === 'register')
+        .filter((one) => !kind || !one.kind || one.kind === kind)
       const nothing = rules ? 'nothing to file is known' : 'no rules are known'
       const lines = registers.length > 0 ? registers.map((one) => lineOf(one, filed)) : [nothing]
       return [`${rules?.name ?? country} (${country}), ${provider}`, ...lines].join('\n  ')

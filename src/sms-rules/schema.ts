@@ -5,6 +5,7 @@ import type { CountryRules } from './facts.ts'
 const https = z.url({ protocol: /^https?$/ })
 const consequence = z.enum(['replaced', 'refused', 'risky'])
 const words = z.array(z.string().min(1)).min(1)
+const kind = z.enum(['alphanumeric', 'long', 'short', 'tollFree'])
 const length = z.int().min(1).max(20)
 
 const isAnchoredPattern = (text: string) => {
@@ -19,12 +20,13 @@ const fact = <About extends string, Shape extends z.ZodRawShape>(about: About, s
 
 const anyFact = z.union([
   fact('sender', {
-    kind: z.enum(['alphanumeric', 'long', 'short', 'tollFree']),
+    kind,
     is: z.enum(['works', 'registered', ...consequence.options]),
     unregistered: z.enum(['works', ...consequence.options]).optional(),
     shownAs: z.string().optional(),
   }),
   fact('senderForm', {
+    is: z.enum(['refused', 'risky']).optional(),
     minLength: length.optional(),
     maxLength: length.optional(),
     characters: z.enum(['ascii', 'gsm', 'letters', 'lettersAndDigits']).optional(),
@@ -39,6 +41,7 @@ const anyFact = z.union([
     ] as const),
     words: words.optional(),
     is: z.enum(['registered', 'refused', 'risky']),
+    unregistered: z.enum(['refused', 'risky']).optional(),
   }),
   fact('textForm', { needs: z.enum(['sign', 'brand']), is: z.enum(['refused', 'risky']) }),
   fact('template', {
@@ -49,6 +52,7 @@ const anyFact = z.union([
   }),
   fact('register', {
     of: z.enum(['sender', 'template', 'brand', 'business']),
+    kind: kind.optional(),
     name: z.string().min(1),
     url: https,
     takes: z

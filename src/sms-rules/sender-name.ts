@@ -10,6 +10,9 @@ const alphabets = {
   lettersAndDigits: ['letters from A to Z and digits', /^[A-Za-z0-9]*$/],
 } as const
 
+/** Of any network. */
+const maxNameLength = 11
+
 export function formBroken(fact: SenderFormFact, sender: string) {
   const { minLength = 1, maxLength, characters, pattern, needsLetter } = fact
   const length = [...sender].length
@@ -27,7 +30,12 @@ export function formBroken(fact: SenderFormFact, sender: string) {
   }
   if (wants.length === 0) return undefined
   const why = `a name as the sender must have ${wants.join(', ')}, and "${sender}" has not`
-  return { is: 'refused' as const, rule: 'senderForm', why }
+  const is = length > maxNameLength ? 'refused' : (fact.is ?? 'refused')
+  return {
+    is,
+    rule: 'senderForm',
+    why: is === 'risky' ? `${why}, so ${happens(is)}` : why,
+  } as const
 }
 
 export function wordsBroken({ words, is, exact = true }: SenderWordsFact, sender: string) {

@@ -35,7 +35,7 @@ export function hasPart(text: string, part: TextPart, words: readonly string[] =
 export const withoutWebOtp = (text: string): string => text.replace(patterns.webOtp, '')
 
 /** The text as a part of a regular expression. */
-export const escaped = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+const escaped = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 
 /** Chinese and Thai have no spaces between words. */
 function wholeWord(word: string): RegExp {

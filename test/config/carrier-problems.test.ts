@@ -71,18 +71,44 @@ test('India, a registered text without types, with other words or none → refus
   ])
   const same = await inIndia('{#numeric#} is your ACME code. It is valid for {#numeric#} minutes.')
   expect(same).toEqual({ problems: [], warnings: [] })
-  const { problems } = await read({ from: 'ACME', match: to('IN') })
+  const { problems } = await read({
+    ...{ from: 'ACME', match: to('IN') },
+    rest: 'senders: { phone: { IN: { registered: [OTHER] } } }',
+  })
   expect(problems).toEqual([
     expect.stringMatching(/^postern\.yaml:4: providers\.phone\.from: India: /),
     expect.stringMatching(/sms\.en\.txt:1: India: .*name it in senders\.phone\.IN\.templates\. \(/),
   ])
 })
 
-test('China, a text without signature and registration → refused; with both → only the sender that is replaced is a warning', async () => {
-  const { problems } = await read({ from: 'ACME', match: to('CN') })
+test.each([
+  ['IN', 'ACMEIN'],
+  ['US', '+12125550123'],
+])(
+  '%s, no registration is named → only warnings, because the file does not say that there is none',
+  async (country, from) => {
+    const { problems, warnings } = await read({ from, match: to(country) })
+    expect(problems).toEqual([])
+    expect(warnings[0]).toMatch(
+      new RegExp(`^postern\\.yaml:4: .* name it in senders\\.phone\\.${country}\\.registered\\.`),
+    )
+  },
+)
+
+test('China, a text without registration → refused if others are registered; without a signature → a warning, because some providers add it', async () => {
+  const others = 'senders: { phone: { CN: { registered: [ACME] } } }'
+  const { problems } = await read({ from: 'ACME', match: to('CN'), rest: others })
   expect(problems).toEqual([
-    expect.stringMatching(/sms\.en\.txt:1: China: a text must begin with .*【】/),
     expect.stringMatching(/sms\.en\.txt:1: China: each text must be registered/),
+  ])
+  const unsaid = await read({ from: 'ACME', match: to('CN') })
+  expect([unsaid.problems, unsaid.warnings]).toEqual([
+    [],
+    [
+      expect.stringMatching(/:4: /),
+      expect.stringMatching(/sms\.en\.txt:1: China: a text must begin with .*【】/),
+      expect.stringMatching(/sms\.en\.txt:1: China: each text must be registered/),
+    ],
   ])
   const rest = 'senders: { phone: { CN: { templates: { captcha: {} } } } }'
   const signed = { 'captcha/sms.zh.txt': '【安可美】您的验证码是 {{code}}。' }
@@ -107,7 +133,6 @@ test.each([
   ['GB', 'VERIFY'],
   ['SG', 'OTP'],
   ['US', 'ACME'],
-  ['US', '+12125550123'],
 ])('%s, the sender %s → refused with its line', async (country, from) => {
   const { problems } = await read({ from, match: to(country) })
   expect(problems.length).toBeGreaterThan(0)

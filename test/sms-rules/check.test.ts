@@ -111,3 +111,35 @@ describe('parts of a text', () => {
     ])
   })
 })
+
+test('a registered text of many variables, and a text that is another → compared at once', () => {
+  const template = Array.from({ length: 12 }, (_, index) => `{${index + 1}}`).join(' ')
+  const sms = { country: 'CN', text: `【安可美】${'a '.repeat(700)}`, registered: {} }
+  const rulesOf = (text: string) => checkSms({ ...sms, template: text }).map(({ rule }) => rule)
+  expect(rulesOf(`【安可美】${template}!`)).toEqual(['template.text'])
+  expect(rulesOf(`【安可美】${template}`)).toEqual([])
+})
+
+test.each([
+  ['{#alphanumeric#}', 'a'.repeat(40), true],
+  ['{#alphanumeric#}', 'a'.repeat(41), false],
+  ['{#alphanumeric#}{#alphanumeric#}', 'a'.repeat(80), true],
+  ['{#alphanumeric#}{#alphanumeric#}', 'a'.repeat(81), false],
+  ['{#numeric#} {#numeric#}', '12 34', true],
+  ['{#numeric#}{#numeric#}', '1', false],
+  ['{#cbn#} {#numeric#}', '+91 22 1 5', true],
+  ['{#url#} now', '{{link}} now', true],
+])('the registered text %s and the text %s → the same: %s', (template, text, isSame) => {
+  const found = checkSms({ country: 'IN', text, template, registered: { link: true } })
+  expect(found.every(({ about }) => about !== 'template')).toBe(isSame)
+})
+
+test('a word of a forbidden subject, or a name that one vendor calls general → no error, because such messages arrive too', () => {
+  const errors = (sms: Parameters<typeof checkSms>[0]) =>
+    checkSms(sms).filter(({ severity }) => severity === 'error')
+  expect(errors({ country: 'ZA', text: 'ACME: 4711 opens your account for cannabis' })).toEqual([])
+  expect(errors({ country: 'HK', text: 'ACME: 4711 is the code of your loan' })).toEqual([])
+  expect(errors({ country: 'PL', sender: 'PLAYSPORT' })).toEqual([])
+  expect(errors({ country: 'GB', sender: 'ACME.CO' })).toEqual([])
+  expect(errors({ country: 'DE', sender: 'ACMECOMPANYX' })).toHaveLength(1)
+})

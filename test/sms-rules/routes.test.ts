@@ -29,6 +29,25 @@ test('checkRoutes: a list of senders decides, and without it the id of the busin
   expect(rulesWith({ registered: ['ACME'], templates: { toString: {} } })).toEqual(['template'])
 })
 
+test('checkRoutes: where no registration is named, its lack is a warning; where others are, an error', () => {
+  const severities = (filed: object) =>
+    checkRoutes([{ ...route, countries: ['IN'] }], { phone: filed } as never).map(
+      ({ severity }) => severity,
+    )
+  expect(severities({})).toEqual(['warning', 'warning'])
+  expect(severities({ IN: { registered: ['OTHER'] } })).toEqual(['error', 'error'])
+})
+
+test('paperwork: only the registers of the kind of sender that the provider has', () => {
+  const report = (sender?: string) =>
+    paperwork([{ provider: 'phone', sender, countries: ['US'] }], {})
+  expect(report()).toMatch(/10DLC.*Toll-free.*Short code/s)
+  expect(report('+12125550123')).toMatch(/10DLC/)
+  expect(report('+12125550123')).not.toMatch(/Toll-free|Short code/)
+  expect(report('+18885550123')).not.toMatch(/10DLC|Short code/)
+  expect(report('72345')).not.toMatch(/10DLC|Toll-free/)
+})
+
 test('paperwork: filed and missing by country, where to file it, each country and provider once', () => {
   const routes = [
     { provider: 'phone', countries: ['IN', 'AQ'] },
