@@ -37,7 +37,7 @@ if (command === 'explain') {
 } else if (command === 'paperwork') {
   const ways = file.routes.sms.flatMap(({ match, use }) =>
     use.map(({ provider }) => {
-      const { from, senderId } = file.providers[provider] as { from?: unknown; senderId?: unknown }
+      const { from, senderId } = file.providers[provider]?.settings ?? {}
       const sender = typeof (from ?? senderId) === 'string' ? String(from ?? senderId) : undefined
       return { provider, sender, countries: match.country ?? [] }
     }),

@@ -1,9 +1,10 @@
 /**
  * The rules that the routes of a service break: the senders of its providers and the texts of its templates, for the countries of
  * each route. A text is surely blocked only if no language of its template passes, so the others are warnings then. Where no
- * registration of a country is named, nobody knows whether one exists, so its lack is a warning too.
+ * registration of a country is named, one may exist all the same, so its lack is a warning too.
  */
 import { checkSms, type Finding } from './check.ts'
+import { hasSender } from './text-parts.ts'
 
 /** Registrations with the carriers of a country. */
 export interface Registrations {
@@ -63,7 +64,7 @@ const unsure = (found: Finding[], filed: Registrations | undefined): Finding[] =
 
 function checkSender(sender: string | undefined, country: string, all: Registrations | undefined) {
   const { registered, entity } = all ?? {}
-  const isFiled = registered ? registered.includes(sender ?? '') : entity !== undefined
+  const isFiled = registered ? hasSender(registered, sender ?? '') : entity !== undefined
   return unsure(checkSms({ country, sender, registered: { sender: isFiled } }), all)
 }
 

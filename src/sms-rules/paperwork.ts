@@ -2,7 +2,7 @@
 import type { Registrations, Route } from './check-routes.ts'
 import { rulesOf } from './data.ts'
 import type { RegisterFact } from './facts.ts'
-import { kindOfSender } from './text-parts.ts'
+import { hasSender, kindOfSender } from './text-parts.ts'
 
 /** `registered`: by provider and country, as for checkRoutes. */
 export function paperwork(
@@ -23,7 +23,8 @@ export function paperwork(
         .filter((fact) => fact.about === 'register')
         .filter((one) => !kind || !one.kind || one.kind === kind)
       const nothing = rules ? 'nothing to file is known' : 'no rules are known'
-      const lines = registers.length > 0 ? registers.map((one) => lineOf(one, filed)) : [nothing]
+      const lines =
+        registers.length > 0 ? registers.map((one) => lineOf(one, filed, sender)) : [nothing]
       return [`${rules?.name ?? country} (${country}), ${provider}`, ...lines].join('\n  ')
     })
     .join('\n\n')
@@ -32,13 +33,15 @@ export function paperwork(
 function lineOf(
   register: RegisterFact,
   { entity, registered = [], templates = {} }: Registrations,
+  sender: string | undefined,
 ) {
   const { of, name, url, takes, costs, local } = register
   const names = Object.keys(templates)
   const filed = {
     business: [entity ?? []].flat(),
     brand: [entity ?? registered].flat(),
-    sender: registered,
+    // Other senders are no help to this one.
+    sender: sender === undefined || hasSender(registered, sender) ? registered : [],
     template: names,
   }[of]
   if (filed.length > 0) return `filed    ${of.padEnd(8)}  ${filed.join(', ')}`

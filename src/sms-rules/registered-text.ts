@@ -56,7 +56,7 @@ function endsOfValue(text: string, starts: readonly number[], tag: string): numb
   for (const start of starts) {
     unknownValue.lastIndex = start
     if (unknownValue.test(text)) ends.add(unknownValue.lastIndex)
-    // What an earlier place reached begins with the same characters.
+    // An earlier place has reached the same characters.
     for (let at = start; at < text.length && at - start < max && fits.test(text[at] ?? ''); at++) {
       if (at + 1 <= reached) at = reached - 1
       reached = at + 1

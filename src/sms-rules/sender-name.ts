@@ -10,7 +10,7 @@ const alphabets = {
   lettersAndDigits: ['letters from A to Z and digits', /^[A-Za-z0-9]*$/],
 } as const
 
-/** Of any network. */
+/** In every network. */
 const maxNameLength = 11
 
 export function formBroken(fact: SenderFormFact, sender: string) {

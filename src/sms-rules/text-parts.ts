@@ -48,8 +48,17 @@ function wholeWord(word: string): RegExp {
 
 const tollFree = /^\+?(1(800|888|877|866|855|844|833)\d{7}|44(800|808)\d{6,7}|800\d{8})$/
 
+const withoutSigns = (sender: string) => sender.replace(/[\s().-]/g, '')
+
+/** Whether a list has this sender: a number however it is written, a name as it is. */
+export function hasSender(list: readonly string[], sender: string): boolean {
+  const key = (each: string) =>
+    kindOfSender(each) === 'alphanumeric' ? each : withoutSigns(each).replace(/^\+/, '')
+  return list.some((each) => key(each) === key(sender))
+}
+
 export function kindOfSender(sender: string): SenderKind {
-  const number = sender.replace(/[\s().-]/g, '')
+  const number = withoutSigns(sender)
   if (!/^\+?\d+$/.test(number)) return 'alphanumeric'
   if (tollFree.test(number)) return 'tollFree'
   return number.length <= 6 && !number.startsWith('+') ? 'short' : 'long'

@@ -70,7 +70,6 @@ test('every pattern in src is linear, or stands here with its reason', () => {
 /** Patterns made at run time can't be read here. */
 const making: Readonly<Record<string, string>> = {
   'src/recipient/phone-number.ts': 'of numbering plans, over fifteen digits at most',
-  'src/sms-rules/registered-text.ts': "of the operator's registered text, over the operator's text",
   'src/sms-rules/schema.ts': 'of the data, to see if they can be read',
   'src/sms-rules/sender-name.ts': 'of the data, over a sender',
   'src/sms-rules/text-parts.ts': 'of the lists and words there, with bounds, over one SMS',

@@ -38,6 +38,15 @@ test('checkRoutes: where no registration is named, its lack is a warning; where 
   expect(severities({ IN: { registered: ['OTHER'] } })).toEqual(['error', 'error'])
 })
 
+test('checkRoutes, paperwork: a number is registered however it is written, and another number is no help', () => {
+  const us = { provider: 'phone', sender: '+12125550123', countries: ['US'], texts: [] }
+  const filed = (number: string) => ({ phone: { US: { registered: [number] } } })
+  expect(checkRoutes([us], filed('1 (212) 555-0123'))).toEqual([])
+  expect(checkRoutes([us], filed('12125550124'))).toHaveLength(1)
+  expect(paperwork([us], filed('12125550123'))).toMatch(/filed {4}sender/)
+  expect(paperwork([us], filed('12125550124'))).toMatch(/missing {2}sender {4}10DLC campaign/)
+})
+
 test('paperwork: only the registers of the kind of sender that the provider has', () => {
   const report = (sender?: string) =>
     paperwork([{ provider: 'phone', sender, countries: ['US'] }], {})
