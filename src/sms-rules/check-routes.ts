@@ -1,7 +1,7 @@
 /**
  * The rules that the routes of a service break: the senders of its providers and the texts of its templates, for the countries of
  * each route. A text is surely blocked only if no language of its template passes, so the others are warnings then. Where no
- * registration of a country is named, one may exist all the same, so its lack is a warning too.
+ * registration of a country is named, one may still exist, so its lack is a warning too.
  */
 import { checkSms, type Finding } from './check.ts'
 import { hasSender } from './text-parts.ts'
