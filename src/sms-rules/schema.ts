@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { CountryRules } from './facts.ts'
 
-const https = z.url({ protocol: /^https?$/ })
+const https = z.url({ protocol: /^https$/ })
 const consequence = z.enum(['replaced', 'refused', 'risky'])
 const words = z.array(z.string().min(1)).min(1)
 const kind = z.enum(['alphanumeric', 'long', 'short', 'tollFree'])
