@@ -114,7 +114,7 @@ export function createPipeline(deps: {
       taken.add(() => quota.release(policy, fields, notice.id))
       const answering = steps.answer(notice)
       if (!(await canReach(notice))) {
-        // All else stays taken: each look-up in DNS has cost it.
+        // The challenge and the uses of the caller stay taken, because each look-up in DNS costs.
         taken.keep()
         quota.releaseUnsent(policy, fields, notice.id)
         return { outcome: 'invalid_recipient', because: 'no_server' }
