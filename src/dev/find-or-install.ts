@@ -20,9 +20,12 @@ export function findOrInstall(
   process.stderr.write(`${programs[0]} is not installed: installing it with apt-get\n`)
   try {
     // One at a time on this machine: a second `apt-get update` does not wait for the first, it fails.
-    execFileSync('flock', ['/var/lock/postern-apt', 'sh', '-ec', aptScript, 'sh', debianPackage], {
+    // A program that a package leaves running must not keep the lock.
+    const lock = ['--close', '--timeout', '600', '/var/lock/postern-apt']
+    execFileSync('flock', [...lock, 'sh', '-ec', aptScript, 'sh', debianPackage], {
       env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
       stdio: ['ignore', 'ignore', 'pipe'],
+      timeout: installMs,
     })
   } catch (error) {
     const { stderr, message } = error as Error & { stderr?: Buffer }
@@ -34,6 +37,9 @@ export function findOrInstall(
   return program
 }
 
+/** The caller stands still meanwhile, so an install that hangs must end. It includes the wait for others. */
+const installMs = 900_000
+
 /** Packages of Debian start a service at once and at every boot. The policy file is the documented way to prevent it. */
 const aptScript = `
   policy=/usr/sbin/policy-rc.d
@@ -42,7 +48,7 @@ const aptScript = `
     printf '#!/bin/sh\nexit 101\n' >$policy
     chmod 755 $policy
   fi
-  apt="apt-get -q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3"
+  apt="apt-get -q -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 -o Acquire::http::Timeout=30"
   $apt update
   $apt install -y --no-install-recommends "$1"
   if [ -e "/lib/systemd/system/$1.service" ] && [ -d /run/systemd/system ]; then

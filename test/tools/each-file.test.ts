@@ -43,7 +43,11 @@ function runTests(files: Readonly<Record<string, string>>, ...flags: string[]): 
   const { stdout, stderr } = spawnSync(
     process.execPath,
     [vitest, 'run', '--config', join(folder, 'vitest.config.mjs'), ...flags],
-    { cwd: folder, encoding: 'utf8', env: { ...process.env, NO_COLOR: '1', TEST_WAIT_MS: '300' } },
+    {
+      cwd: folder,
+      encoding: 'utf8',
+      env: { ...process.env, NO_COLOR: '1', TEST_WAIT_MS: '300', TEST_BLOCK_SECONDS: '2' },
+    },
   )
   return stdout + stderr
 }
@@ -60,4 +64,12 @@ test('after --bail 1, a test that was cut off adds no failure to the one that fa
 test('a file whose test left a server open fails, and names what is open', () => {
   const output = runTests({ 'leaves.test.js': leaves })
   expect(output).toContain('left open by this file: TCPServerWrap')
+})
+
+test('a file that never gives way to another is ended, and named with the place where it stands', () => {
+  const output = runTests({
+    'stuck.test.js': `test('stuck', async function stuckHere() { for (;;) await null })`,
+  })
+  expect(output).toContain('stuck.test.js: its event loop has stood still for 2 s')
+  expect(output).toContain('at stuckHere')
 })

@@ -1,6 +1,7 @@
-import { afterAll, afterEach, beforeEach, vi } from 'vitest'
+import { afterAll, afterEach, beforeEach, expect, vi } from 'vitest'
 import { beginTest, endFile, endTest } from './release.ts'
 import { eventually } from './wait.ts'
+import { watchFile } from './watchdog.ts'
 
 /**
  * Runs around every test file. It closes everything that the tests opened. Then it fails the file if a socket, a
@@ -8,6 +9,7 @@ import { eventually } from './wait.ts'
  * each other in one process and share its loaded modules. So a file's spies and clock end with it, and no file mocks
  * a module.
  */
+watchFile(expect.getState().testPath ?? 'a test file')
 beforeEach(beginTest)
 afterEach(async ({ signal }) => {
   wasCutOff ||= signal.reason?.name === 'TestRunAbortError'
