@@ -84,13 +84,42 @@ export function startDeliveryWorker(deps: {
     }
   }
 
-  const worker = new Worker<JobData>(queueName(channel), work, {
-    connection,
-    prefix: queuePrefix(keyPrefix, channel),
-    concurrency,
-    ...workerTimings,
-  })
-  worker.on('error', (error) => log.connectionFailed('queue', error))
+  let isClosing = false
+  let again: NodeJS.Timeout | undefined
+  let worker = start()
+
+  function start(): Worker<JobData> {
+    const next = new Worker<JobData>(queueName(channel), work, {
+      connection,
+      prefix: queuePrefix(keyPrefix, channel),
+      concurrency,
+      autorun: false,
+      ...workerTimings,
+    })
+    next.on('error', (error) => log.connectionFailed('queue', error))
+    void runWhenReady(next)
+    return next
+  }
+
+  /**
+   * BullMQ keeps the answers to the first commands of its connections. If one was an error, such as a missing right,
+   * its loop would get the same error in the same turn of the event loop, again and again, and nothing else of this
+   * process would run. So a worker runs only after these commands, and a new one takes the place of one whose first
+   * commands failed.
+   */
+  async function runWhenReady(of: Worker<JobData>): Promise<void> {
+    try {
+      await of.waitUntilReady()
+    } catch {
+      if (isClosing) return
+      again = setTimeout(async () => {
+        await of.close(true)
+        if (!isClosing) worker = start()
+      }, againAfterFaultMs)
+      return
+    }
+    await of.run().catch((error) => log.connectionFailed('queue', error))
+  }
 
   return {
     channel,
@@ -98,6 +127,8 @@ export function startDeliveryWorker(deps: {
     idleMs: () => (active > 0 ? 0 : performance.now() - lastProgressMs),
     /** Accepts no more jobs. Resolves when the jobs under way have ended. BullMQ alone would wait for an absent Redis. */
     async close(): Promise<void> {
+      isClosing = true
+      clearTimeout(again)
       places.close()
       const closed = worker.close().then(() => true)
       let isClosed = false

@@ -151,6 +151,41 @@ describe('liveness is progress', () => {
     await eventually(() => worker.idleMs() > 0)
   })
 
+  test('a user of Redis lacks a right that BullMQ needs at first: the process stays awake, and works once it has it', async () => {
+    const redis = await testRedis()
+    const user = `worker-${newId()}`
+    await redis.client.call('ACL', 'SETUSER', user, 'on', '>pass', '~*', '&*', '+@all', '-info')
+    releaseLater(() => redis.client.call('ACL', 'DELUSER', user))
+    const url = new URL(redis.url)
+    Object.assign(url, { username: user, password: 'pass' })
+    const connection = connectRedis(url.href, 'worker', () => {})
+    releaseLater(() => connection.disconnect())
+    const queue = new Queue(queueName('sms'), {
+      connection: await redis.connect('producer'),
+      prefix: queuePrefix(redis.prefix, 'sms'),
+    })
+    releaseLater(() => queue.close())
+    const [delivered, failures]: [string[], string[]] = [[], []]
+    const worker = startDeliveryWorker({
+      ...{ channel: 'sms', connection, keyPrefix: redis.prefix, concurrency: 1 },
+      producer: noProducer,
+      async deliver(id) {
+        delivered.push(id)
+        return { done: true }
+      },
+      log: {
+        connectionFailed: (_: string, { message }: Error) => failures.push(message),
+      } as unknown as Log,
+    })
+    releaseLater(() => worker.close())
+    const id = newId()
+    await queue.add('send', { id })
+    await eventually(() => expect(failures.join()).toContain('NOPERM'))
+    await redis.client.call('ACL', 'SETUSER', user, '+info')
+    await eventually(() => expect(delivered).toEqual([id]))
+    expect(failures.length).toBeLessThan(100)
+  })
+
   test('/livez of a worker at rest is 200', async () => {
     const postern = await startPostern({ policyFile })
     expect((await fetch(`${postern.adminUrl}/livez`)).status).toBe(200)

@@ -33,9 +33,12 @@ function end(reason: string): void {
   say(`${file}: ${reason}. The process is ended.`)
   const session = new Session()
   session.connectToMainThread()
-  const places = new Set<string>()
+  const [places, urls] = [new Set<string>(), new Map<string, string>()]
+  const placeOf = ({ functionName, location }: Debugger.CallFrame) =>
+    `    at ${functionName || '(anonymous)'} (${urls.get(location.scriptId)}:${location.lineNumber + 1})`
+  session.on('Debugger.scriptParsed', ({ params }) => urls.set(params.scriptId, params.url))
   session.on('Debugger.paused', ({ params }) => {
-    places.add(params.callFrames.map((frame) => `    at ${placeOf(frame)}`).join('\n'))
+    places.add(params.callFrames.map(placeOf).join('\n'))
     session.post('Debugger.stepInto')
   })
   session.post('Debugger.enable')
@@ -45,9 +48,6 @@ function end(reason: string): void {
     process.kill(process.pid, 'SIGKILL')
   }, lookMs)
 }
-
-const placeOf = ({ functionName, url, location }: Debugger.CallFrame) =>
-  `${functionName || '(anonymous)'} (${url}:${location.lineNumber + 1})`
 
 /** The thread's own `process.stderr` is written by the thread that stands still. */
 function say(line: string): void {
