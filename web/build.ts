@@ -1,6 +1,6 @@
 /**
- * `npm run browser` bundles the code field as `web/dist/postern-code.js`, for further languages as `postern-code.de.js`, and
- * the script of the demo page as `web/dist/demo-page.js`. It copies the files of Swagger UI that the API serves. It prints the compressed size of each
+ * `npm run browser` bundles the code field as `web/dist/postern-code.js`, and the script of the demo page as
+ * `web/dist/demo-page.js`. It copies the files of Swagger UI that the API serves. It prints the compressed size of the
  * field, and the hash that pages name as `integrity`.
  */
 import { createHash } from 'node:crypto'
@@ -10,11 +10,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build, type Plugin } from 'rolldown'
-import { fieldLanguages, languages } from '../src/i18n/languages.ts'
-import { textsIn } from './bundled-texts.ts'
+import { english, otherLanguages } from './bundled-texts.ts'
 
 const web = fileURLToPath(new URL('.', import.meta.url))
-const otherLanguages = Object.keys(languages).filter((name) => !fieldLanguages.includes(name))
 
 /**
  * Properties that the bundle may shorten: only modules of `web/` use them. A name of an event, of the service's JSON, of a
@@ -37,16 +35,13 @@ const swaggerUiFiles = [
 
 /** Builds both scripts, copies Swagger UI, and returns the bytes of the code field. Pages and docs name the hash of these bytes. */
 export async function buildBrowserScripts(): Promise<Buffer> {
-  const field = (name: string, of: readonly string[]) =>
-    bundle('postern-code.ts', name, [compactStyle, bundledTexts(of)], ownProperties)
-  const [main] = await Promise.all([
-    field('postern-code.js', fieldLanguages),
+  const [field] = await Promise.all([
+    bundle('postern-code.ts', 'postern-code.js', [compactStyle, bundledTexts], ownProperties),
     bundle('demo/page.ts', 'demo-page.js', [onlySections('demo', 'units')]),
-    ...otherLanguages.map((name) => field(`postern-code.${name}.js`, ['en', name])),
   ])
   copySwaggerUi()
-  writeIntoPages(integrityOf(main))
-  return main
+  writeIntoPages(integrityOf(field))
+  return field
 }
 
 const integrityOf = (bytes: Buffer) =>
@@ -102,14 +97,14 @@ async function bundle(input: string, name: string, plugins: Plugin[], own = ''):
   return bytes
 }
 
-const bundledTexts = (names: readonly string[]): Plugin => ({
+const bundledTexts: Plugin = {
   name: 'bundled-texts',
   load: {
     filter: { id: /\/web\/bundled-texts\.ts$/ },
     handler: () =>
-      `export const bundled = ${JSON.stringify(names)}, texts = ${JSON.stringify(textsIn(names))}`,
+      `export const english = ${JSON.stringify(english)}, otherLanguages = ${JSON.stringify(otherLanguages)}`,
   },
-})
+}
 
 const onlySections = (...sections: readonly string[]): Plugin => ({
   name: 'only-sections',
@@ -139,11 +134,8 @@ const compactStyle: Plugin = {
 
 if (import.meta.main) {
   const { version } = JSON.parse(readFileSync(join(web, '../package.json'), 'utf8'))
-  await buildBrowserScripts()
-  for (const own of ['', ...otherLanguages.map((name) => `.${name}`)]) {
-    const bytes = readFileSync(join(web, `dist/postern-code${own}.js`))
-    console.log(`file       /browser/postern-code.${version}${own}.js
+  const bytes = await buildBrowserScripts()
+  console.log(`file       /browser/postern-code.${version}.js
 gzipped    ${gzipSync(bytes, { level: 9 }).length} bytes
 integrity  ${integrityOf(bytes)}`)
-  }
 }

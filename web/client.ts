@@ -84,9 +84,12 @@ const timeoutMs = 15_000
 const whyTimeoutMs = 3_000
 const defaultRetryAfterMs = 2_000
 
+/** The address of the service, to which a path can be added. */
+export const baseOf = (src: string) => src.replace(/\/+$/, '')
+
 /** `src`: the address of the service. `key`: a publishable key (`ppk_…`). */
 export function createPosternClient({ src, key }: { src: string; key: string }) {
-  const base = src.replace(/\/+$/, '')
+  const base = baseOf(src)
 
   async function post<Answer>(
     path: string,

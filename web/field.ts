@@ -8,6 +8,7 @@
 import { createChecking } from './checking.ts'
 import type { Tell } from './events.ts'
 import { watchForm } from './form.ts'
+import { createLanguage } from './language.ts'
 import { createMemory } from './memory.ts'
 import { createMoves } from './moves.ts'
 import { watchNumber } from './number-entry.ts'
@@ -16,7 +17,7 @@ import { createScreen } from './screen.ts'
 import { createSending } from './sending.ts'
 import type { Settings } from './settings.ts'
 import { lockMsOf } from './state.ts'
-import type { TextOf } from './texts.ts'
+import { fill, type TextName, type TextOf } from './texts.ts'
 import { createView, type SetMissing, type View } from './view.ts'
 import { createWork } from './work.ts'
 
@@ -25,10 +26,13 @@ export type Field = ReturnType<typeof createField>
 export function createField(
   host: HTMLElement,
   settings: Settings,
-  text: TextOf,
+  /** A text that the page replaces. */
+  ownTextOf: (name: TextName) => string | null | undefined,
   setMissing: SetMissing,
 ) {
   const view = createView(host, setMissing)
+  const textIn = createLanguage(settings, view.root, () => screen.redraw())
+  const text: TextOf = (name, values) => fill(ownTextOf(name) ?? textIn(name), values)
   const screen = createScreen(view, settings, text)
   const memory = createMemory(screen, settings)
   const tell: Tell = (type, detail) =>

@@ -3,7 +3,7 @@ import type { ElementWithEvents } from './events.ts'
 import { createField, type Field } from './field.ts'
 import { settingNames, settingsOf } from './settings.ts'
 import { adoptStyle } from './style.ts'
-import { fill, type Texts, textIn } from './texts.ts'
+import type { Texts } from './texts.ts'
 
 // A server that renders pages has no class HTMLElement.
 const Base: new () => ElementWithEvents = globalThis.HTMLElement ?? class {}
@@ -37,8 +37,7 @@ export class PosternCode extends Base {
     this.#field = createField(
       this,
       settings,
-      (name, values) =>
-        fill(this.#texts[name] ?? settings.textOf(name) ?? textIn(settings.language, name), values),
+      (name) => this.#texts[name] ?? settings.textOf(name),
       (message, entry) =>
         this.#internals.setValidity({ valueMissing: message !== '' }, message, entry),
     )

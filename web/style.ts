@@ -33,6 +33,7 @@ postern-code {
   }
   .postern-step { display: contents; visibility: hidden }
   [data-step=address] .postern-step:first-child, [data-step=code] .postern-step:nth-child(2) { visibility: visible }
+  .postern-waiting * { visibility: hidden !important }
   .postern-label { grid-area: label; align-self: end; margin: 0 0 6px; font-size: .9375em; font-weight: 500; overflow-wrap: anywhere }
   .postern-input, .postern-button, .postern-digit, .postern-picker {
     height: var(--_height);

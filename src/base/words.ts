@@ -4,7 +4,7 @@
  *
  * A value such as `{n}` can stand anywhere in a text. Times, numbers and lists are written as the language does it.
  */
-import { fieldLanguages, languages as files } from '../i18n/languages.ts'
+import { languages as files } from '../i18n/languages.ts'
 import { fill as fillText, type Plural, type Text } from '../i18n/text.ts'
 
 type Translated<Part> = Part extends string
@@ -18,9 +18,6 @@ export type Language = keyof typeof files
 
 export const words: Readonly<Record<Language, Words>> = files
 export const languages = Object.keys(files) as readonly Language[]
-
-/** The languages that have a file of the code field. The main file has the others. */
-export const fieldFiles = languages.filter((language) => !fieldLanguages.includes(language))
 
 export type FieldWord = keyof Words['fields']
 export type DetailWord = keyof Words['details']

@@ -20,14 +20,7 @@ import { brandedStyle, logo } from '../base/brand.ts'
 import { createFixedAnswer } from '../base/fixed-answer.ts'
 import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
-import {
-  fieldFiles,
-  isLanguage,
-  type Language,
-  languageName,
-  languages,
-  words,
-} from '../base/words.ts'
+import { isLanguage, type Language, languageName, languages, words } from '../base/words.ts'
 import { sessionHeader } from '../console/cookies.ts'
 import { isLocalCaller } from '../http/local-caller.ts'
 import { viewOf } from '../http/notice-reads.ts'
@@ -210,7 +203,7 @@ function render(language: Language, values: Readonly<Record<string, string>>): s
   const all: Readonly<Record<string, string>> = {
     ...words[language].demo,
     ...values,
-    fieldFile: fieldFiles.includes(language) ? `${version}.${language}` : version,
+    version,
     guideFolder: hasGuide(language) ? `${language}/` : '',
     languageLinks: named
       .filter(([each]) => each !== language)

@@ -1,34 +1,40 @@
 /**
- * `GET /browser/postern-code.<version>.js`: the code field for any page (web/), also as `<version>.de.js` for a language
- * that is not in the main file. The bytes of a version never change, so pages may name its hash and caches keep it. Built
- * once at start, because strangers can request it.
+ * The code field for any page (web/). `GET /browser/postern-code.<version>.js`: the bytes of a version never change, so pages
+ * may name its hash and caches keep it. `GET /browser/postern-code.<language>.json`: the texts of another language than
+ * English. The field of any version brings them, so their address has no version. Built once at start, because strangers
+ * can request both.
  */
 import { readFileSync } from 'node:fs'
 import express, { type RequestHandler, type Router } from 'express'
 import { readBuiltFile } from '../base/built-file.ts'
 import { createFixedAnswer } from '../base/fixed-answer.ts'
-import { fieldFiles } from '../base/words.ts'
+import { languages, words } from '../base/words.ts'
 
 /** `refuse` answers all other methods. */
 export function createBrowserScript(refuse: RequestHandler): Router {
   const { version } = JSON.parse(
     readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
   ) as { version: string }
-  const headers = {
-    'content-type': 'text/javascript; charset=utf-8',
-    'cache-control': 'public, max-age=31536000, immutable',
-    'x-content-type-options': 'nosniff',
-    // Any page may load it, also a page that isolates itself from other origins.
-    'access-control-allow-origin': '*',
-    'cross-origin-resource-policy': 'cross-origin',
-  }
-
   const router = express.Router({ caseSensitive: true, strict: true })
-  for (const own of ['', ...fieldFiles.map((language) => `.${language}`)]) {
-    const send = createFixedAnswer(readBuiltFile(`postern-code${own}.js`))
-    const path = `/postern-code.${version}${own}.js`
+  const serve = (name: string, content: string | Buffer, type: string, cacheControl: string) => {
+    const send = createFixedAnswer(content)
+    const headers = {
+      'content-type': `${type}; charset=utf-8`,
+      'cache-control': `public, ${cacheControl}`,
+      'x-content-type-options': 'nosniff',
+      // Any page may load it, also a page that isolates itself from other origins.
+      'access-control-allow-origin': '*',
+      'cross-origin-resource-policy': 'cross-origin',
+    }
+    const path = `/postern-code.${name}`
     const answer: RequestHandler = (request, response) => send(request, response.set(headers))
     router.get(path, answer).all(path, refuse)
+  }
+  const script = readBuiltFile('postern-code.js')
+  serve(`${version}.js`, script, 'text/javascript', 'max-age=31536000, immutable')
+  for (const language of languages.filter((name) => name !== 'en')) {
+    const texts = JSON.stringify(words[language].field)
+    serve(`${language}.json`, texts, 'application/json', 'max-age=3600')
   }
   return router
 }

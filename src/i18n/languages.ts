@@ -4,6 +4,3 @@ import en from './en.json' with { type: 'json' }
 import zh from './zh.json' with { type: 'json' }
 
 export const languages = { en, de, zh }
-
-/** In the main file of the code field, which has room for no more. Each other language has a file with it and English. */
-export const fieldLanguages: readonly string[] = ['en', 'zh']

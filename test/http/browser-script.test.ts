@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { languages } from '../../src/i18n/languages.ts'
 import { startPostern } from '../tools/postern.ts'
 import { scriptPath } from '../web/field-page.ts'
 import { rawHttp } from './raw-http.ts'
@@ -36,9 +37,26 @@ test('the code field under its version: for any page, for ever, and no more than
   expect((await get('identity')).headers['content-encoding']).toBeUndefined()
   const reply = await fetch(`${url}${scriptPath}`)
   expect(Buffer.from(await reply.arrayBuffer()).equals(file)).toBe(true)
-  const inGerman = await fetch(`${url}${scriptPath.replace('.js', '.de.js')}`)
-  expect(inGerman.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
-  expect(await inGerman.text()).toContain('Code eingeben')
+})
+
+test('the texts of the field in each language but English, which is in its file: for any page, for an hour', async () => {
+  const { url } = await start()
+  for (const [language, { field }] of Object.entries(languages)) {
+    const reply = await fetch(`${url}/browser/postern-code.${language}.json`)
+    if (language === 'en') {
+      expect(reply.status).toBe(404)
+      continue
+    }
+    expect(Object.fromEntries(reply.headers)).toMatchObject({
+      'content-type': 'application/json; charset=utf-8',
+      'cache-control': 'public, max-age=3600',
+      'x-content-type-options': 'nosniff',
+      'access-control-allow-origin': '*',
+      'cross-origin-resource-policy': 'cross-origin',
+      'content-encoding': 'gzip',
+    })
+    expect(await reply.json()).toEqual(field)
+  }
 })
 
 test('another method, another version, what lies beside it', async () => {
@@ -51,7 +69,8 @@ test('another method, another version, what lies beside it', async () => {
     '/browser/postern-code.0.0.0.js',
     '/browser/postern-code.js',
     '/browser/postern-code.de.js',
-    scriptPath.replace('.js', '.zh.js'),
+    '/browser/postern-code.fr.json',
+    '/browser/postern-code.constructor.json',
     '/browser/',
     `${scriptPath}/`,
     scriptPath.replace('code', 'Code'),

@@ -54,7 +54,7 @@ describe('`required` is known to the browser', () => {
       attributes: 'channels="email" required',
     })
     const missing = { valueMissing: true, message, form: false, selector: true }
-    expect(await isValid(page)).toEqual(missing)
+    await expect.poll(() => isValid(page)).toEqual(missing)
     const code = await sendTo(page)
     expect(await isValid(page)).toEqual(missing)
     await partsOf(page).code.fill(code)
@@ -69,7 +69,7 @@ describe('`required` is known to the browser', () => {
     const page = await openField(browser, postern, { attributes: 'required' })
     const field = `document.querySelector('postern-code')`
     await page.evaluate(`${field}.lang = 'zh'`)
-    expect(await isValid(page)).toMatchObject({ message: '请先完成验证码验证。' })
+    await expect.poll(() => isValid(page)).toMatchObject({ message: '请先完成验证码验证。' })
     await page.evaluate(`${field}.texts = { required: 'Erst bestätigen.' }`)
     expect(await isValid(page)).toMatchObject({ message: 'Erst bestätigen.' })
   })

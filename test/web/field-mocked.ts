@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
-import type { Browser } from 'playwright-core'
+import type { Browser, Route } from 'playwright-core'
+import { languages } from '../../src/i18n/languages.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 
-const scriptOf = (language: string) =>
-  readFileSync(`${repositoryRoot}web/dist/postern-code${language && `.${language}`}.js`, 'utf8')
+const script = readFileSync(`${repositoryRoot}web/dist/postern-code.js`, 'utf8')
 
 export interface Asked {
   path: string
@@ -49,6 +49,12 @@ export const refused = (status: number, code: string, more: object = {}): Answer
 
 export type Service = (asked: Asked) => Answer | Promise<Answer>
 
+/** Answers a request for the texts of a language. */
+export type TextService = (route: Route, language: string) => Promise<void>
+
+export const textsAtOnce: TextService = (route, language) =>
+  route.fulfill({ json: languages[language as keyof typeof languages].field })
+
 /**
  * Opens pages with the code field, before a service that answers by a function of the test. Needs no server. All pages are one tab,
  * because each new one takes a third of a second.
@@ -58,10 +64,13 @@ export async function createMockedPages(browser: Browser) {
   let asked: Asked[] = []
   let html = ''
   let service: Service = () => 'lost'
+  let textService = textsAtOnce
   await page.route('http://localhost/**', async (route) => {
     const request = route.request()
     const { pathname } = new URL(request.url())
     if (pathname === '/page') return route.fulfill({ contentType: 'text/html', body: html })
+    const [, language] = /^\/browser\/postern-code\.(\w+)\.json$/.exec(pathname) ?? []
+    if (language) return textService(route, language)
     if (request.method() !== 'POST') return route.abort()
     const key = request.headers()['idempotency-key']
     const one = { path: pathname, key, body: request.postDataJSON() }
@@ -75,13 +84,17 @@ export async function createMockedPages(browser: Browser) {
     return answered.catch(() => {})
   })
 
-  /** `language`: of the file of the field, if it is another one than the main file. */
-  return async function open(body: string, answers: Service, language = '') {
+  return async function open(
+    body: string,
+    answers: Service,
+    { lang = 'en', texts = textsAtOnce }: { lang?: string; texts?: TextService } = {},
+  ) {
     if (html) await page.evaluate('sessionStorage.clear()')
     await page.goto('about:blank')
     asked = []
     service = answers
-    html = `<!doctype html><html lang="en"><meta charset="utf-8"><title>page</title><body>${body}<script type="module">${scriptOf(language)}</script>`
+    textService = texts
+    html = `<!doctype html><html lang="${lang}"><meta charset="utf-8"><title>page</title><body>${body}<script type="module">${script}</script>`
     await page.goto('http://localhost/page')
     return { page, asked }
   }

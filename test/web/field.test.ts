@@ -1,8 +1,18 @@
 /** The code field in a browser, before a service that answers by a function of the test. The slow files have a real service. */
 import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { languages } from '../../src/i18n/languages.ts'
 import { launchBrowser } from '../tools/browser.ts'
-import { createMockedPages, field, newCode, pass, passed, refused } from './field-mocked.ts'
+import {
+  createMockedPages,
+  field,
+  newCode,
+  pass,
+  passed,
+  refused,
+  type TextService,
+  textsAtOnce,
+} from './field-mocked.ts'
 import { partsOf, said } from './field-page.ts'
 
 let open: Awaited<ReturnType<typeof createMockedPages>>
@@ -221,16 +231,6 @@ describe('the page changes the element', () => {
     await expect.poll(() => partsOf(page).send.textContent()).toBe('Send code')
   })
 
-  test('the file in German: German for every German language, English for the others', async () => {
-    const { page, asked } = await open(field('lang="de-AT"'), () => newCode(), 'de')
-    expect(await page.getByRole('textbox', { name: 'Mobilnummer' }).count()).toBe(1)
-    await send(page)
-    expect(asked[0]?.body.locale).toBe('de-AT')
-    await said(page).toContain('Ein Code mit 4 Ziffern ist unterwegs.')
-    await run(page, `field.lang = 'zh'`)
-    expect(await partsOf(page).again.textContent()).toBe('Send again')
-  })
-
   test('other channels: at the first step the field follows them; a sent code stays', async () => {
     const { page } = await open(field(), () => newCode())
     await run(page, `field.setAttribute('channels', 'email,sms')`)
@@ -239,6 +239,98 @@ describe('the page changes the element', () => {
     await send(page)
     await run(page, `field.setAttribute('channels', 'sms,email')`)
     expect(await partsOf(page).code.isVisible()).toBe(true)
+  })
+})
+
+describe('the texts of a language, which the field brings from its service', () => {
+  /** Collects each text that the button shows, frame by frame. */
+  const watched = `<script>{
+    window.shown = new Set()
+    const look = () => {
+      const button = document.querySelector('.postern-button')
+      if (button?.checkVisibility({ visibilityProperty: true })) shown.add(button.textContent)
+      requestAnimationFrame(look)
+    }
+    look()
+  }</script>`
+  const shown = (page: Page) => page.evaluate('[...shown]')
+
+  test('German for every German language: brought once for two fields, and no other language is shown before', async () => {
+    const arrival = later<void>()
+    let brought = 0
+    const { page, asked } = await open(
+      `${watched}${field('required', 'a')}${field('', 'b')}`,
+      () => newCode(),
+      {
+        lang: 'de-AT',
+        async texts(route, language) {
+          brought++
+          await arrival.promise
+          await textsAtOnce(route, language)
+        },
+      },
+    )
+    await page.evaluate(
+      'new Promise(requestAnimationFrame).then(() => new Promise(requestAnimationFrame))',
+    )
+    expect(await shown(page)).toEqual([])
+    arrival.arrive()
+    const first = page.locator('postern-code').first()
+    await first.getByRole('textbox', { name: 'Mobilnummer' }).fill(number)
+    await first.getByRole('button', { name: 'Code senden' }).click()
+    await first.getByText('Ein Code mit 4 Ziffern ist unterwegs.').waitFor()
+    expect(asked[0]?.body.locale).toBe('de-AT')
+    expect(await page.evaluate(`document.querySelector('postern-code').validationMessage`)).toBe(
+      languages.de.field.required,
+    )
+    expect(await shown(page)).toEqual(['Code senden'])
+    expect(brought).toBe(1)
+  })
+
+  test('the language changes → the old texts stay until the new ones arrive, and the focus too', async () => {
+    const arrival = later<void>()
+    const { page } = await open(`${watched}${field()}`, () => newCode(), {
+      async texts(route, language) {
+        await arrival.promise
+        await textsAtOnce(route, language)
+      },
+    })
+    await partsOf(page).address.focus()
+    await run(page, `field.lang = 'zh'`)
+    expect(await partsOf(page).send.textContent()).toBe('Send code')
+    arrival.arrive()
+    await expect.poll(() => partsOf(page).send.textContent()).toBe('获取验证码')
+    expect(await page.evaluate(`document.activeElement.className`)).toBe('postern-input')
+    expect(await shown(page)).toEqual(['Send code', '获取验证码'])
+    await run(page, `field.lang = 'de'; field.lang = 'en'`)
+    await expect.poll(() => partsOf(page).send.textContent()).toBe('Send code')
+  })
+
+  test.each<[string, TextService]>([
+    [
+      'an older service has no such file',
+      (route) => route.fulfill({ status: 404, json: { send: 'x' } }),
+    ],
+    ['the page of a proxy', (route) => route.fulfill({ contentType: 'text/html', body: '<p>' })],
+    ['no object', (route) => route.fulfill({ json: null })],
+    ['texts that are no texts', (route) => route.fulfill({ json: { send: 1, smsLabel: {} } })],
+    ['the connection is lost', (route) => route.abort()],
+    ['there is never an answer', () => new Promise(() => {})],
+  ])('%s → English', async (_, texts) => {
+    const { page } = await open(field(), () => newCode(), { lang: 'zh', texts })
+    await page.getByRole('textbox', { name: 'Mobile number' }).fill(number)
+    await page.getByRole('button', { name: 'Send code' }).click()
+    await said(page).toContain('is on its way')
+  })
+
+  test('texts are shown as they are, and those of the page replace them', async () => {
+    const { page } = await open(field('text-sms-label="手机"'), () => newCode(), {
+      lang: 'zh',
+      texts: (route) => route.fulfill({ json: { send: '<img src=x onerror=alert(1)>' } }),
+    })
+    await expect.poll(() => partsOf(page).send.textContent()).toBe('<img src=x onerror=alert(1)>')
+    expect(await page.locator('.postern-label').first().textContent()).toBe('手机')
+    expect(await page.locator('img').count()).toBe(0)
   })
 })
 

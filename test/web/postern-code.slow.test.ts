@@ -6,6 +6,7 @@ import { createChallenge, verifySolution } from 'altcha-lib'
 import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
 import type { Browser, Page, Route } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { languages } from '../../src/i18n/languages.ts'
 import { launchBrowser } from '../tools/browser.ts'
 import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
@@ -1006,7 +1007,11 @@ describe('challenges', () => {
 
 describe('in a page of another origin', () => {
   /** At `localhost`, while the service is at 127.0.0.1: another origin, and one that has `crypto.subtle`. */
-  async function openForeign(policyFile: Record<string, unknown> = {}, listed?: string[]) {
+  async function openForeign(
+    policyFile: Record<string, unknown> = {},
+    listed?: string[],
+    lang = 'en',
+  ) {
     const service = await startPostern({ policyFile: { policies: noLimits, ...policyFile } })
     const script = `${service.url}${scriptPath}`
     const bytes = Buffer.from(await (await fetch(script)).arrayBuffer())
@@ -1032,7 +1037,7 @@ describe('in a page of another origin', () => {
     const complaints: string[] = []
     page.on('console', (message) => complaints.push(message.text()))
     page.on('pageerror', (error) => complaints.push(String(error)))
-    html = `<!doctype html><html lang="en"><title>shop</title><link rel="icon" href="data:,">
+    html = `<!doctype html><html lang="${lang}"><title>shop</title><link rel="icon" href="data:,">
       <script type="module" src="${script}" integrity="${integrity}" crossorigin></script>
       <postern-code key="${key}" src="${service.url}" channels="email"></postern-code>`
     await page.goto(origin)
@@ -1065,22 +1070,26 @@ describe('in a page of another origin', () => {
     await said(page).toContain('The service does not answer right now.')
   })
 
-  test('a strict Content-Security-Policy, integrity, and a challenge: all of it works, and the browser has nothing to say', async () => {
+  test('a strict Content-Security-Policy, integrity, and a challenge, in another language: all of it works, and the browser has nothing to say', async () => {
     const rules = [{ name: 'human', key: '{ip}', sliding: '1 per 1h', mode: 'challenge' }]
-    const { page, service, complaints } = await openForeign({
-      browser: { rules },
-      challenge: { kind: 'altcha', tries: 100 },
-    })
+    const { page, service, complaints } = await openForeign(
+      {
+        browser: { rules },
+        challenge: { kind: 'altcha', tries: 100 },
+      },
+      undefined,
+      'zh',
+    )
     for (const to of ['d@shop.example', 'e@shop.example']) {
       await partsOf(page).address.fill(to)
       await partsOf(page).send.click()
-      await said(page).toContain('on its way')
+      await said(page).toContain('已发出')
       const place = await page.locator('.postern-digit').first().boundingBox()
       expect(place).toMatchObject({ width: 48, height: 48 })
       const { text } = await service.messageFor(to)
       const code = /\d{4}/.exec(text)?.[0] ?? ''
       await partsOf(page).code.fill(code)
-      await said(page).toBe('Confirmed.')
+      await said(page).toBe(languages.zh.field.passed)
       await page.reload()
     }
     // The one refusal that demanded the challenge.

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { languages } from '../../src/i18n/languages.ts'
 import type { Problem } from '../../web/client.ts'
 import { refusalOf } from '../../web/refusal.ts'
-import { textIn } from '../../web/texts.ts'
 
 const origin = 'https://shop.example'
 const asked = {
@@ -119,7 +119,7 @@ test.each([{}, { errors: { to: ['is required'] } }])(
 )
 
 test('one try is said in the singular, and no other number has that sentence', () => {
-  expect(textIn('en', 'wrongOne')).toMatch(/one try left/)
-  expect(textIn('en', 'wrong')).toMatch(/\{n\} tries left/)
-  expect(textIn('zh', 'wrongOne')).toContain('1 次')
+  expect(languages.en.field.wrongOne).toMatch(/one try left/)
+  expect(languages.en.field.wrong).toMatch(/\{n\} tries left/)
+  expect(languages.zh.field.wrongOne).toContain('1 次')
 })

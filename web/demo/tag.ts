@@ -1,5 +1,4 @@
 /** "Copy this tag": the tag of this page's field, and the same request with curl, for this machine. */
-import { fieldLanguages } from '../../src/i18n/languages.ts'
 import type { Channel } from '../client.ts'
 import { byId, setText } from './elements.ts'
 import { text } from './texts.ts'
@@ -12,7 +11,6 @@ export function startTag(field: HTMLElement, visitor: Readonly<Record<Channel, s
   const src = location.origin
   const key = field.getAttribute('key')
   const script = document.querySelector<HTMLScriptElement>('script[src^="/browser/"]')?.src
-  const mainScript = script?.replace(/\.[a-z]+\.js$/, '.js')
 
   const written = {
     tag({ channels, lang, theme }: Choice) {
@@ -20,9 +18,7 @@ export function startTag(field: HTMLElement, visitor: Readonly<Record<Channel, s
         ...(lang ? [`lang="${lang}"`] : []),
         ...(theme ? [`style="color-scheme: ${theme}"`] : []),
       ]
-      const own = lang && !fieldLanguages.includes(lang) ? `.${lang}.js` : '.js'
-      const file = lang ? mainScript?.replace(/\.js$/, own) : script
-      return `<script type="module" src="${file}"></script>
+      return `<script type="module" src="${script}"></script>
 <postern-code ${[`src="${src}"`, 'scene="signup"', `channels="${channels}"`, ...more].join(' ')} key="${key}"></postern-code>`
     },
     fetch: (choice: Choice) => `await fetch('${src}/v1/captchas', {
