@@ -64,7 +64,7 @@ const reference: readonly Entry[] = [
 
 const kinds = [
   ...['smtp', 'ses', 'aliyun', 'aliyun-pnvs', 'tencent', 'twilio', 'vonage', 'smpp'],
-  ...['webhook', 'sandbox'],
+  ...['http', 'webhook', 'sandbox'],
 ]
 const providers: readonly Entry[] = [
   ['/providers/', 'Overview', '概览'],

@@ -8,7 +8,7 @@ import { createGrowingBuffer } from './growing-buffer.ts'
  * write. `fetch` and undici's `request` can't tell an abort while connecting from an abort while waiting.
  */
 export interface HttpCall {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'PUT'
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string

@@ -1,7 +1,10 @@
+/** ECMAScript gives `source`, the text of a single value. The types do not have it yet. */
+type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
+
 /** The value of a JSON text; undefined for invalid JSON. */
-export function parseJson(text: string): unknown {
+export function parseJson(text: string, revive?: Reviver): unknown {
   try {
-    return JSON.parse(text)
+    return JSON.parse(text, revive as (key: string, value: unknown) => unknown)
   } catch {
     return undefined
   }

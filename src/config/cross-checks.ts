@@ -30,7 +30,8 @@ export interface SectionChecks {
   ownPolicies(): Readonly<Record<string, unknown>>
   /** Paths of problems are relative to the provider's section. `path` is the path of the file. */
   provider(name: string, entry: ProviderEntry, path: string): FileProblem[]
-  channelsOf(kind: string): readonly string[]
+  /** The channels of a provider whose section was checked before. */
+  channelsOf(name: string, kind: string): readonly string[]
   /** The normalised form of a test recipient; undefined for a text that is neither number nor address. */
   readRecipient(to: string, defaultCountry: string | undefined): string | undefined
   /** The number, or the mailbox of the address; undefined for a text that is neither. */
@@ -125,7 +126,7 @@ function routeProblems(sections: Sections, checks: SectionChecks): FileProblem[]
         return [{ path: [...path, 'use'], message: `there is no provider "${name}"` }]
       }
       const kind = sections.providers.get(name)?.kind
-      const isCarrying = kind === undefined || checks.channelsOf(kind).includes(channel)
+      const isCarrying = kind === undefined || checks.channelsOf(name, kind).includes(channel)
       return isCarrying
         ? []
         : [{ path: [...path, 'use'], message: `provider "${name}" cannot send ${channel}` }]

@@ -121,11 +121,22 @@ const inWords = {
 
 /** The problems of a schema; each unknown key is a separate problem. */
 function schemaProblems(error: z.ZodError | undefined): FileProblem[] {
-  return (error?.issues ?? []).flatMap((issue): FileProblem[] => {
+  return (error?.issues ?? []).flatMap(ofAlternative).flatMap((issue): FileProblem[] => {
     const path = issue.path as (string | number)[]
     if (issue.code === 'unrecognized_keys')
       return issue.keys.map((key) => ({ path: [...path, key], message: 'unknown key' }))
     const [ofName] = issue.code === 'invalid_key' ? issue.issues : []
     return [{ path, message: (ofName ?? issue).message }]
   })
+}
+
+/** For a value with alternative forms: the problems of the first form that has its type, otherwise of the first form. */
+function ofAlternative(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union') return [issue]
+  const isOfType = ({ path, code }: z.core.$ZodIssue) =>
+    path.length > 0 || !['invalid_type', 'invalid_value'].includes(code)
+  const chosen = issue.errors.find((form) => form.every(isOfType)) ?? issue.errors[0] ?? []
+  return chosen.flatMap((inner) =>
+    ofAlternative({ ...inner, path: [...issue.path, ...inner.path] } as z.core.$ZodIssue),
+  )
 }

@@ -42,7 +42,7 @@ export function rejectedByCountry(
 }
 
 const countryOf = ({ channel, recipient }: Taken): string =>
-  isChannel(channel) ? addressKindOf(channel).countryOf(recipient) : ''
+  isChannel(channel) ? addressKindOf(channel).placeOf(recipient).country : ''
 
 function rulesList(rules: ReturnType<RejectingRules>, none: string): Html {
   if (rules.length === 0) return html`<span class="quiet">${none}</span>`

@@ -41,12 +41,13 @@ export function createComposeMessage(deps: {
     for (const [name, value] of Object.entries(params)) variables[name] = String(value)
     const { channel, template, locale } = notice
     const rendered = templates.render(template, channel, locale, variables)
-    const country = addressKindOf(channel).countryOf(notice.recipient)
-    if (withoutWebOtpIn.includes(country)) rendered.text = withoutWebOtp(rendered.text)
+    const place = addressKindOf(channel).placeOf(notice.recipient)
+    if (withoutWebOtpIn.includes(place.country)) rendered.text = withoutWebOtp(rendered.text)
     return {
       noticeId: notice.id,
       channel,
       to: notice.recipient,
+      ...place,
       template,
       locale,
       variables,

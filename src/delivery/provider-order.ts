@@ -59,7 +59,7 @@ export function createProviderOrder<Provider extends { channels: readonly string
     // The country of a number is expensive to find, so it is found only if a route needs it.
     const needsCountry = routes[notice.channel].some(({ match }) => match.country)
     const { channel, recipient } = notice
-    const country = needsCountry ? addressKindOf(channel).countryOf(recipient) : ''
+    const country = needsCountry ? addressKindOf(channel).placeOf(recipient).country : ''
     const rule = findRoute(routes, { ...notice, country })
     return inOrder(rule?.use ?? []).flatMap((name) => {
       const provider = providers.get(name)

@@ -103,7 +103,11 @@ export function createSectionChecks(extensions = createExtensions()) {
     },
     readRecipient: (to, defaultCountry) => readAddress(to, defaultCountry)?.to,
     readMailbox: (to, defaultCountry) => readAddress(to, defaultCountry)?.mailbox,
-    channelsOf: (kind) => kinds.find(kind)?.channels ?? channels,
+    channelsOf(name, kind) {
+      const setUp = providers.get(name)
+      const chosen = setUp?.kind.channelsOf?.(setUp.settings)
+      return chosen ?? kinds.find(kind)?.channels ?? channels
+    },
     templates(folder) {
       const ofPlugins = Object.assign({}, ...plugins.map(({ templates }) => templates))
       const checked = readTemplates(folder, ofPlugins)

@@ -8,6 +8,7 @@ import { shortName } from '../base/names.ts'
 import { parsedReceipts, type ReceiptReader } from '../base/receipt.ts'
 import { aliyun } from './aliyun/index.ts'
 import { aliyunPnvs } from './aliyun-pnvs/index.ts'
+import { http } from './http/index.ts'
 import type { Provider } from './provider.ts'
 import type { ProviderDeps, ProviderKind } from './provider-kind.ts'
 import { sandbox } from './sandbox/index.ts'
@@ -28,6 +29,7 @@ export const ownKinds: readonly ProviderKind[] = [
   twilio,
   vonage,
   smpp,
+  http,
   webhook,
   sandbox,
 ]
@@ -124,6 +126,8 @@ const kindShape = z.object({
   channels: channelList,
   settings: z.custom((value) => isFunction((value as ZodType)?.safeParse), 'must be a zod schema'),
   settingsIn: aFunction.optional(),
+  channelsOf: aFunction.optional(),
+  serves: aFunction.optional(),
   create: aFunction,
   probe: aFunction.optional(),
   createReceiptReader: aFunction.optional(),

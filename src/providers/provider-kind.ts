@@ -15,6 +15,10 @@ export interface ProviderKind<Settings = unknown> {
   readonly settings: ZodType<Settings>
   /** The same schema, for kinds whose settings name files: relative paths begin at this folder. */
   settingsIn?(folder: string): ZodType<Settings>
+  /** The channels of an entry, if its settings choose some of the kind's channels. */
+  channelsOf?(settings: Settings): readonly Channel[]
+  /** Whether an entry serves numbers of a country; `country` is empty if none is known. Absent: it serves all. */
+  serves?(settings: Settings, country: string): boolean
   /** Builds a provider without connecting: the first send connects. */
   create(name: string, settings: Settings, deps: ProviderDeps): Provider
   /**

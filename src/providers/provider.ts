@@ -18,6 +18,9 @@ export interface Message {
   readonly channel: Channel
   /** E.164 for `sms`, one addr-spec for `email`. */
   readonly to: string
+  /** The country of a number, e.g. `GB`, and its digits without the calling code. Absent: not known. */
+  readonly country?: string
+  readonly nationalNumber?: string
   readonly template: string
   readonly locale: string
   /** Variables of the template, for vendors that render a template. */

@@ -44,6 +44,13 @@ export interface ReadAddress {
   readonly problem?: Invalid | { readonly kind: 'not_allowed'; readonly because: NotAllowedBecause }
 }
 
+export interface Place {
+  /** ISO 3166; empty if the address has no country. */
+  readonly country: string
+  /** The digits of a number without the calling code of its country. */
+  readonly nationalNumber?: string
+}
+
 export interface AddressKind {
   /** Why another kind refuses a text that is written in this one. */
   readonly insteadOf: InvalidBecause
@@ -55,8 +62,8 @@ export interface AddressKind {
   mask(to: string): string
   /** The same as an expression of SQL. */
   maskSql(column: string): string
-  /** ISO 3166; empty if the address has no country. */
-  countryOf(to: string): string
+  /** The country of an address, and its digits there. */
+  placeOf(to: string): Place
   /** The part that an attacker's addresses have in common: a number without its last four digits, the domain of a mail. */
   prefixOf(to: string): string
   /** The recipient as its provider knows it. Addresses of one mailbox are one recipient. */

@@ -23,7 +23,7 @@ export const mailAddress: AddressKind = {
 
   mask: (to) => `${to.slice(0, 1)}***@${domainOf(to)}`,
   maskSql: (column) => `left(${column}, 1) || '***@' || split_part(${column}, '@', -1)`,
-  countryOf: () => '',
+  placeOf: () => ({ country: '' }),
   prefixOf: domainOf,
   mailboxOf,
   blockOf: mailboxOf,

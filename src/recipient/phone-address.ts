@@ -1,8 +1,19 @@
 /** Phone numbers as a kind of address. */
-import { parsePhoneNumberFromString } from 'libphonenumber-js/max'
+import {
+  type CountryCode,
+  getCountryCallingCode,
+  parsePhoneNumberFromString,
+} from 'libphonenumber-js/max'
 import type { NumberType } from '../base/number-types.ts'
-import type { AddressKind, InvalidBecause, ReadAddress } from './address-kind.ts'
-import { createPhoneReader, isNationalNumber, isNumberText, mayBeOf } from './phone-number.ts'
+import type { AddressKind, InvalidBecause, Place, ReadAddress } from './address-kind.ts'
+import {
+  createPhoneReader,
+  isNationalNumber,
+  isNumberText,
+  mainCountryOf,
+  mayBeOf,
+  readPlainNumber,
+} from './phone-number.ts'
 import { asciiDigitsOf, plainText } from './plain-text.ts'
 
 /** Messages to landlines and other types would cost money and reach no person. Operators can list them in `types`. */
@@ -49,7 +60,7 @@ export const phoneNumber: AddressKind = {
   maskSql: (column) =>
     `left(${column}, least(5, greatest(2, length(${column}) - 8))) || '****' || right(${column}, least(4, greatest(0, length(${column}) - 6)))`,
 
-  countryOf: (to) => parsePhoneNumberFromString(to)?.country ?? '',
+  placeOf,
   prefixOf,
   mailboxOf: (to) => to,
   blockOf: prefixOf,
@@ -60,6 +71,19 @@ export const phoneNumber: AddressKind = {
   },
   isNamedInSql: (text, column) =>
     `strpos(regexp_replace(${text}, '[^0-9]', '', 'g'), right(${column}, 8)) > 0`,
+}
+
+/** The country is the one that the reader finds. */
+function placeOf(to: string): Place {
+  const plain = readPlainNumber(to)
+  if (plain) {
+    const code = getCountryCallingCode(plain.country as CountryCode)
+    return { country: plain.country, nationalNumber: to.slice(1 + code.length) }
+  }
+  const number = parsePhoneNumberFromString(to)
+  if (!number) return { country: '' }
+  const { nationalNumber } = number
+  return { country: number.country ?? mainCountryOf(number), nationalNumber }
 }
 
 function prefixOf(to: string): string {

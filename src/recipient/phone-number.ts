@@ -15,6 +15,7 @@ import {
   getCountries,
   getCountryCallingCode,
   isSupportedCountry,
+  type PhoneNumber as LibraryNumber,
   Metadata,
   parsePhoneNumberFromString,
 } from 'libphonenumber-js/max'
@@ -140,9 +141,7 @@ function readWithLibrary(
   const { number: to } = number
   const libraryType = number.getType()
   if (!libraryType && number.isPossible() && allowed.some((start) => to.startsWith(start))) {
-    // The first country is the main one of its calling code.
-    const [main = ''] = number.getPossibleCountries()
-    return { to, country: number.country ?? main, type: 'mobile' }
+    return { to, country: number.country ?? mainCountryOf(number), type: 'mobile' }
   }
   // An invalid number has no type. Satellite numbers have a type but no country.
   const type = number.country && libraryType?.toLowerCase()
@@ -152,6 +151,9 @@ function readWithLibrary(
     type: numberTypes.find((each) => each === type),
   }
 }
+
+/** The first country is the main one of its calling code. */
+export const mainCountryOf = (number: LibraryNumber) => number.getPossibleCountries()[0] ?? ''
 
 /**
  * Whether a number of another country may be one of this country: some countries share their numbers, and the library

@@ -20,6 +20,14 @@ const compose = createComposeMessage({
 const textFor = (channel: 'sms' | 'email', recipient: string) =>
   compose({ id: '1', channel, recipient, template: 'captcha', locale: 'en' } as OpenNotice, 0)?.text
 
+test('a message has the country of its number and the digits there; a mail has neither', () => {
+  const notice = { id: '1', template: 'captcha', locale: 'en' }
+  const sms = { ...notice, channel: 'sms', recipient: '+6591234567' } as OpenNotice
+  expect(compose(sms, 0)).toMatchObject({ country: 'SG', nationalNumber: '91234567' })
+  const mail = { ...notice, channel: 'email', recipient: 'ada@acme.my' } as OpenNotice
+  expect(compose(mail, 0)).not.toHaveProperty('nationalNumber')
+})
+
 test('an SMS to a country of withoutWebOtp has no line of WebOTP; other countries and mails keep all lines', () => {
   expect(textFor('sms', '+60123456789')).toBe('Your code is 4711.')
   expect(textFor('sms', '+6591234567')).toBe('Your code is 4711.\n\n@acme.example #4711')

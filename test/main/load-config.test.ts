@@ -31,6 +31,29 @@ const routes = { sms: [{ use: ['phone'] }], email: [] }
 describe('what can be known at start is said at start', () => {
   test.for([
     [
+      'the kind http: a wrong pointer, an unknown variable, a channel that its entry does not have',
+      {
+        providers: {
+          phone: {
+            kind: 'http',
+            url: 'https://api.acme.test/messages',
+            json: { to: ['{{too}}'] },
+            accepted: { id: 'id', where: { code: 0 } },
+            errors: [{ status: 'often', is: 'rejected' }],
+          },
+          pigeon: { kind: 'http', url: 'https://api.acme.test/messages' },
+        },
+        routes: { sms: [{ use: ['phone'] }], email: [{ use: ['pigeon'] }] },
+      },
+      [
+        /^providers\.phone\.json\.to\.0: there is no variable {{too}}/,
+        /^providers\.phone\.accepted\.where\.code: must be a JSON pointer, such as \/data\/0\/id/,
+        /^providers\.phone\.accepted\.id: must be a JSON pointer/,
+        /^providers\.phone\.errors\.0\.status: .*expected number/,
+        /^routes\.email\.0\.use: provider "pigeon" cannot send email/,
+      ],
+    ],
+    [
       'a good file',
       { providers: { phone: { ...sandbox, pace: '5 per 1s', quotas: '1 per 60s' } }, routes },
       [],

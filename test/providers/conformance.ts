@@ -106,7 +106,7 @@ export async function withProvider<End extends { port: number; close(): Promise<
   run: (provider: Provider, farEnd: End) => Promise<void>,
 ): Promise<void> {
   const farEnd = await startFarEnd()
-  const deps = { timeoutMs: 2_000, concurrency: 100, clock: Date.now }
+  const deps = { timeoutMs: 60_000, concurrency: 100, clock: Date.now }
   const provider = kind.create(kind.kind, kind.settings.parse(settings(farEnd.port)), deps)
   try {
     await run(provider, farEnd)

@@ -6,6 +6,7 @@ import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import * as aliyun from './cases/aliyun.ts'
 import * as aliyunPnvs from './cases/aliyun-pnvs.ts'
+import * as httpKind from './cases/http.ts'
 import * as ses from './cases/ses.ts'
 import * as tencent from './cases/tencent.ts'
 import * as twilio from './cases/twilio.ts'
@@ -16,6 +17,7 @@ import type { ConformanceCase } from './conformance.ts'
 const cases: readonly ConformanceCase[] = [
   aliyun,
   aliyunPnvs,
+  httpKind,
   ses,
   tencent,
   twilio,

@@ -1,14 +1,15 @@
 /**
- * `npm run conformance -- ./acme-provider.js`: runs the suite of Postern's provider kinds with the kind of a file.
- * The exit code is 1 if a promise is broken, or if the file cannot be tried.
+ * `npm run conformance -- ./acme-provider.js`: runs the suite of Postern's provider kinds with the kind of a file, or with
+ * a kind of Postern by its name: `npm run conformance -- http`. The exit code is 1 if a promise is broken, or if the file cannot be tried.
  */
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { createProviderKinds } from '../../src/providers/kinds.ts'
+import { createProviderKinds, ownKinds } from '../../src/providers/kinds.ts'
 import { type ConformanceCase, tryAll } from './conformance.ts'
 import { farEndTools } from './far-ends/http.ts'
 
-const usage = 'Usage: npm run conformance -- ./acme-provider.js'
+const usage = 'Usage: npm run conformance -- ./acme-provider.js, or the name of a kind of Postern'
 /** A slow promise that is kept ends long before. */
 const promiseMs = 60_000
 
@@ -32,11 +33,8 @@ function stop(message: string): never {
   process.exit(1)
 }
 
-/** npm runs a script in the folder of the package. The path is relative to the folder where npm was called. */
-async function readCase(path: string): Promise<ConformanceCase> {
-  const { npm_lifecycle_event: script, INIT_CWD: calledFrom } = process.env
-  const folder = (script === 'conformance' && calledFrom) || process.cwd()
-  const module = await import(pathToFileURL(resolve(folder, path)).href)
+async function readCase(name: string): Promise<ConformanceCase> {
+  const module = await import((caseOfKind(name) ?? urlOfFile(name)).href)
   const isOwn = createProviderKinds().find(module.default?.kind) === module.default
   if (!isOwn) createProviderKinds().add(module.default)
   const { conformance } = module
@@ -44,6 +42,21 @@ async function readCase(path: string): Promise<ConformanceCase> {
   const missing = needed.filter((name) => conformance?.[name] === undefined)
   if (missing.length > 0) throw new Error(`its export \`conformance\` lacks ${missing.join(', ')}`)
   return module
+}
+
+/** The case of a kind of Postern; undefined for another name. */
+function caseOfKind(name: string): URL | undefined {
+  if (!ownKinds.some(({ kind }) => kind === name)) return undefined
+  const url = new URL(`cases/${name}.ts`, import.meta.url)
+  if (!existsSync(url)) throw new Error('this kind has no far end')
+  return url
+}
+
+/** npm runs a script in the folder of the package. The path is relative to the folder where npm was called. */
+function urlOfFile(path: string): URL {
+  const { npm_lifecycle_event: script, INIT_CWD: calledFrom } = process.env
+  const folder = (script === 'conformance' && calledFrom) || process.cwd()
+  return pathToFileURL(resolve(folder, path))
 }
 
 /** The number of broken promises. */

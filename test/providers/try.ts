@@ -36,7 +36,7 @@ export function readPage(kind: string) {
  */
 function settingsOf(page: Record<string, unknown>, farEnd: Record<string, unknown>) {
   const isGiven = (value: unknown, name: string) =>
-    String(page[name]).includes('${') || String(value).includes('127.0.0.1:')
+    JSON.stringify(page[name] ?? '').includes('${') || String(value).includes('127.0.0.1:')
   const given = Object.entries(farEnd).filter(([name, value]) => isGiven(value, name))
   return { ...page, ...Object.fromEntries(given) }
 }

@@ -1,7 +1,13 @@
 import fc from 'fast-check'
-import { type CountryCode, getCountries, getExampleNumber } from 'libphonenumber-js/max'
+import {
+  type CountryCode,
+  getCountries,
+  getExampleNumber,
+  parsePhoneNumberFromString,
+} from 'libphonenumber-js/max'
 import examples from 'libphonenumber-js/mobile/examples'
 import { expect, test } from 'vitest'
+import { phoneNumber } from '../../src/recipient/phone-address.ts'
 import {
   createPhoneReader,
   readAnyNumber,
@@ -36,10 +42,26 @@ test('the short way always agrees with the library', () => {
       if (!plain) return
       short++
       expect(plain).toEqual(readAnyNumber(text))
+      const { country = '', nationalNumber } = parsePhoneNumberFromString(plain.to) ?? {}
+      expect(phoneNumber.placeOf(plain.to)).toEqual({ country, nationalNumber })
     }),
     { numRuns: 30_000 },
   )
   expect(short).toBeGreaterThan(5_000)
+})
+
+test('the place of a number: its country, also for an allowed one that the library does not know', () => {
+  const read = createPhoneReader(undefined, ['+447700900'])
+  for (const [to, country, nationalNumber] of [
+    ['+8613800138000', 'CN', '13800138000'],
+    ['+447700900123', 'GB', '7700900123'],
+    ['+12125550123', 'US', '2125550123'],
+    ['+393331234567', 'IT', '3331234567'],
+  ]) {
+    expect(phoneNumber.placeOf(String(to))).toEqual({ country, nationalNumber })
+    expect(read(String(to))?.country).toBe(country)
+  }
+  expect(phoneNumber.placeOf('+870773111632').country).toBe('')
 })
 
 test('most countries go the short way, those that share a calling code do not', () => {

@@ -5,7 +5,9 @@ import { isCode } from '../send-result.ts'
 import { defineReportReader } from '../token-receipts.ts'
 
 /** Reads SmsReport in its HTTP form. Without the answer `code: 0`, Aliyun pushes the reports again, up to ten times. */
-export const createReceiptReader = defineReportReader(readReport, { code: 0, msg: 'OK' })
+export const createReceiptReader = defineReportReader(readReport, {
+  thanks: { code: 0, msg: 'OK' },
+})
 
 function readReport(report: unknown): Receipt | undefined {
   if (!isObject(report) || typeof report.success !== 'boolean') return undefined

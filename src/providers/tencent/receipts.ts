@@ -5,7 +5,9 @@ import { isCode } from '../send-result.ts'
 import { defineReportReader } from '../token-receipts.ts'
 
 /** The status callback. `sid` of a report is the SerialNo of its send. */
-export const createReceiptReader = defineReportReader(readReport, { result: 0, errmsg: 'OK' })
+export const createReceiptReader = defineReportReader(readReport, {
+  thanks: { result: 0, errmsg: 'OK' },
+})
 
 function readReport(report: unknown): Receipt | undefined {
   if (!isObject(report) || typeof report.sid !== 'string' || report.sid === '') return undefined

@@ -17,7 +17,7 @@ const otherStatuses: readonly unknown[] = ['accepted', 'buffered', 'unknown']
  * Delivery receipts. By the settings of the account, Vonage sends them as JSON, as a form or as the query of a GET. It
  * repeats them until the answer is 2xx.
  */
-export const createReceiptReader = defineReportReader(readReport, {}, { readsQuery: true })
+export const createReceiptReader = defineReportReader(readReport, { thanks: {}, readsQuery: true })
 
 function readReport(report: unknown) {
   if (!isObject(report) || !isForeignId(report.messageId)) return undefined

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseJson } from '../../base/json.ts'
 import type { ParsedReceipts, Receipt, ReceiptReader, ReceiptRequest } from '../../base/receipt.ts'
 import { isSignedWebhook, mayBeSignedWebhook } from '../../crypto/standard-webhooks.ts'
 import { receiptsIn } from '../token-receipts.ts'
@@ -38,7 +39,7 @@ function parseReceipts(request: ReceiptRequest, secret: string): ParsedReceipts 
   if (!isSignedWebhook(secret, headers, rawBody, receivedAt)) {
     return { ok: false, reason: 'forged' }
   }
-  const receipts = receiptsIn(rawBody, readReceipt)
+  const receipts = receiptsIn(parseJson(rawBody.toString()), readReceipt)
   if (!receipts) return { ok: false, reason: 'malformed' }
   return { ok: true, receipts, reply: { status: 204, contentType: 'text/plain', body: '' } }
 }
