@@ -1,5 +1,22 @@
 import { randomUUID } from 'node:crypto'
 
+/** An id of one kind. A plain text is accepted, but not the id of another kind. */
+export type Id<Of extends string> = string & { readonly of?: Of }
+
+/** The row of one message. */
+export type NoticeId = Id<'notice'>
+/** The entry of the code store. */
+export type CodeId = Id<'code'>
+/** The request that the limiter has counted, by which its uses are given back. */
+export type RequestId = Id<'request'>
+/** The key by which a caller repeats a send. */
+export type IdempotencyKey = Id<'Idempotency-Key'>
+
+/** A code has the id of its notice, if it is for one notice. */
+export const codeIdOf = (noticeId: NoticeId): CodeId => noticeId as string
+/** A send takes its uses under the id of its notice. */
+export const requestIdOf = (noticeId: NoticeId): RequestId => noticeId as string
+
 /**
  * Notice ids are UUIDs of version 7 (RFC 9562), which begin with their time. So new rows land at the end of the index. A
  * page of results needs no second sort key, and a month of rows is a range of ids.

@@ -1,4 +1,6 @@
 /** The answers of the code store. */
+import type { Channel } from '../base/channel.ts'
+import type { CodeId, NoticeId } from '../base/ids.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Answer } from './code-steps.ts'
 
@@ -30,10 +32,11 @@ export interface RepeatableGuess {
   proof: string
 }
 
-/** `onPass`: the data that `remember` stored with the code. */
+/** `onPass`: the data that `remember` stored with the code. `codeId`: of a code for several notices. */
 export interface EndedCode {
-  noticeId: string
+  noticeId: NoticeId
   onPass?: string
+  codeId?: CodeId
 }
 
 export interface Gone {
@@ -60,6 +63,19 @@ export interface LiveCode {
   expiresAt: Date
   /** Characters of the code. */
   length: number
+  /** Only for a code for several notices: its id, and the channels of the notices that were sent. */
+  shared?: { codeId: CodeId; channels: readonly Channel[] }
+}
+
+/** The current code that an answer describes. */
+export function liveBy(answer: Answer): LiveCode | undefined {
+  if (typeof answer === 'number') return undefined
+  const [, facts, codeId = '', ...channels] = typeof answer === 'string' ? ['', answer] : answer
+  const [triesLeft = 0, endsMs = 0, length = 0] = String(facts).split(' ').map(Number)
+  const live: LiveCode = { result: 'live', triesLeft, expiresAt: new Date(endsMs), length }
+  return codeId === ''
+    ? live
+    : { ...live, shared: { codeId: String(codeId), channels: channels as Channel[] } }
 }
 
 /** `answer`: the negative number of the script. */
@@ -77,8 +93,9 @@ export function readAnswers(secrets: Pick<Secrets, 'unseal'>) {
     endedBy(answer: Answer): EndedCode | undefined {
       if (typeof answer === 'string') return { noticeId: answer }
       if (typeof answer === 'number') return undefined
-      const [noticeId, sealed] = answer as [string, string]
-      return { noticeId, onPass: unseal(sealed, noticeId) }
+      const [noticeId, sealed, codeId] = answer as [string, string, string?]
+      const onPass = sealed === '' ? {} : { onPass: unseal(sealed, noticeId) }
+      return { noticeId, ...onPass, ...(codeId === undefined ? {} : { codeId }) }
     },
 
     repeatedBy(answer: Answer, noticeId: string): Repeated | undefined {

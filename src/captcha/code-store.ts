@@ -1,6 +1,5 @@
 /**
- * Codes in Redis: one key per (app, channel, recipient), so that support finds the codes of every scene. The key's name
- * is a keyed hash, and the code a keyed digest, so a reader of Redis learns neither. One script compares and counts. All
+ * Codes in Redis: one key per app and address, so that support finds the codes of every scene. The key's name is a keyed hash, and the code a keyed digest, so a reader of Redis learns neither. One script compares and counts. All
  * steps of one event-loop tick go in one call.
  *
  * A new code replaces the old one when its notice is committed. Until then it waits beside the old code as `pending`.
@@ -16,6 +15,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Channel } from '../base/channel.ts'
 import { defaultScene } from '../base/default-scene.ts'
+import { type CodeId, codeIdOf, type NoticeId } from '../base/ids.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
@@ -25,20 +25,17 @@ import {
   type GuessResult,
   goneBy,
   type LiveCode,
+  liveBy,
   type RepeatableGuess,
   readAnswers,
   type SettleResult,
 } from './code-answers.ts'
+import { type CodeOwner, createCodeNames } from './code-names.ts'
 import { createCodeSteps, type Step } from './code-steps.ts'
 import { createUndo } from './code-undo.ts'
+import { createNewCodes } from './new-codes.ts'
 
-/** The owner of a code: a code for one owner never passes for another. */
-export interface CodeOwner {
-  app: string
-  scene: string
-  channel: Channel
-  to: string
-}
+export type { CodeOwner, SharedOwner } from './code-names.ts'
 
 /** The owner of the code of a captcha's row. */
 export const ownerOf = (row: {
@@ -66,43 +63,53 @@ export function createCodeStore(
   // After the life of a code there is nothing to take back.
   const unanswered = createUntilAnswered({ maxAgeMs: ttlMs, maxEntries: maxUnanswered })
 
-  const partsOf = (owner: CodeOwner) => [owner.app, owner.scene, owner.channel, owner.to]
-  /** One key per secret in use, the current secret first. */
-  const keysOf = ({ app, channel, to }: Omit<CodeOwner, 'scene'>) =>
-    secrets.subjectHashes([app, channel, to]).map((hash) => `${options.keyPrefix}code:${hash}`)
-
-  /** One digest per secret in use, the current secret first. */
-  const digestsOf = (owner: CodeOwner, code: string) =>
-    secrets.codeDigests([...partsOf(owner), code])
-
+  const names = createCodeNames(secrets, options.keyPrefix)
+  const { amongOf, digestsOf, leadBy } = names
   const take = createCodeSteps(redis)
-
-  const takeUnderEveryName = (owner: CodeOwner, step: Step) =>
-    Promise.all(keysOf(owner).map((key) => take({ key, scene: owner.scene, step })))
-
   const { endedBy, repeatedBy } = readAnswers(secrets)
-
   const undo = createUndo(unanswered)
 
-  /** The code that a step has ended under either name. */
-  const endedUnderAnyName = async (owner: CodeOwner, step: Step) =>
-    (await takeUnderEveryName(owner, step)).map(endedBy).find((ended) => ended)
+  /** The code that a step has ended, under either name or where a lead leads. */
+  async function endedUnderAnyName(owner: CodeOwner, step: Step): Promise<EndedCode | undefined> {
+    const answers = await Promise.all(amongOf(owner).map((among) => take({ ...among, step })))
+    const ended = answers.map((answer) => {
+      const lead = leadBy(answer)
+      if (!lead || step[0] !== 'drop') return endedBy(answer)
+      return endedUnderAnyName(lead.home, ['drop', lead.codeId, step[2]])
+    })
+    return (await Promise.all(ended)).find((one) => one)
+  }
 
-  /** Replaces the old code by the pending one. `current`: this notice's code is the owner's one valid code. */
-  async function settle(owner: CodeOwner, noticeId: string): Promise<SettleResult> {
-    const keys = keysOf(owner)
-    const { scene } = owner
+  /**
+   * Replaces the old code by the pending one. `current`: this notice's code passes, and no other code of the owner does,
+   * except for other notices with the same code id.
+   */
+  async function settle(
+    owner: CodeOwner,
+    noticeId: NoticeId,
+    codeId: CodeId = codeIdOf(noticeId),
+  ): Promise<SettleResult> {
+    const places = amongOf(owner)
     let hasCodes = false
-    for (const key of keys) {
-      const answer = await take({ key, scene, step: ['settle', noticeId] })
+    for (const among of places) {
+      const settleHere = (isCleared: '' | '1') =>
+        take({ ...among, step: ['settle', codeId, noticeId, isCleared] })
+      let answer = await settleHere('')
+      let lead = leadBy(answer)
+      if (lead && lead.codeId !== codeId) {
+        // Ended where it is, before its lead is lost.
+        await endedUnderAnyName(lead.home, ['drop', lead.codeId, randomUUID()])
+        answer = await settleHere('1')
+        lead = leadBy(answer)
+      }
       if (answer === 0) hasCodes = true
-      const endsMs = Number(answer)
+      const endsMs = Number(lead?.endsMs ?? answer)
       if (endsMs <= 0) continue
       // While processes with other secrets run, either key may have the newer code. So the key of the current secret is
       // cleared too, if the settled code is under the previous secret.
-      const clear: Step = ['clear', String(endsMs), noticeId]
-      for (const other of keys) if (other !== key) await take({ key: other, scene, step: clear })
-      return 'current'
+      const clear: Step = ['clear', String(endsMs), codeId]
+      for (const other of places) if (other !== among) await take({ ...other, step: clear })
+      return lead ? settle(lead.home, noticeId, codeId) : 'current'
     }
     return hasCodes ? 'gone' : 'lost'
   }
@@ -110,34 +117,13 @@ export function createCodeStore(
   return {
     digestsOf,
 
-    /**
-     * Stores a new code. Returns true if the code is pending: the old code then stays valid until `settle`. `onPass` is
-     * stored sealed, and returned when the code passes.
-     */
-    async remember(
-      owner: CodeOwner,
-      noticeId: string,
-      code: string,
-      onPass?: string,
-    ): Promise<boolean> {
-      const [key = '', ...previousKeys] = keysOf(owner)
-      const [digest = ''] = digestsOf(owner, code)
-      const hasOthers = previousKeys.length > 0 ? '1' : '0'
-      const tries = String(triesPerCode)
-      const sealed = onPass === undefined ? '' : secrets.seal(onPass, noticeId).toString('base64')
-      const { length } = code
-      const step: Step = [
-        ...(['remember', noticeId, tries, digest, String(ttlMs), hasOthers, sealed] as const),
-        String(length),
-      ]
-      return (await take({ key, scene: owner.scene, step })) === 1
-    },
+    ...createNewCodes({ take, names, secrets, ttlMs, triesPerCode }),
 
     settle,
 
     /** Settles the code of a committed notice in the background, when Redis answers again. */
-    settleSoon(owner: CodeOwner, noticeId: string): void {
-      unanswered.add(`settle ${noticeId}`, () => settle(owner, noticeId))
+    settleSoon(owner: CodeOwner, noticeId: NoticeId, codeId?: CodeId): void {
+      unanswered.add(`settle ${noticeId}`, () => settle(owner, noticeId, codeId))
     },
 
     /**
@@ -147,24 +133,24 @@ export function createCodeStore(
     async guess(
       owner: CodeOwner,
       code: string,
-      noticeId = '',
+      codeId: CodeId = '',
       repeatable?: RepeatableGuess,
       onKept?: (ended: EndedCode) => void,
     ): Promise<GuessResult> {
       const requestId = randomUUID()
-      const sealed = repeatable ? secrets.seal(repeatable.proof, noticeId).toString('base64') : ''
+      const sealed = repeatable ? secrets.seal(repeatable.proof, codeId).toString('base64') : ''
       const step: Step = [
-        ...(['guess', requestId, noticeId, repeatable?.keyId ?? '', sealed] as const),
+        ...(['guess', requestId, codeId, repeatable?.keyId ?? '', sealed] as const),
         ...digestsOf(owner, code),
       ]
       try {
         let gone = -1
-        for (const key of keysOf(owner)) {
-          const answer = await take({ key, scene: owner.scene, step })
+        for (const among of amongOf(owner)) {
+          const answer = await take({ ...among, step })
           if (typeof answer === 'object' && answer[0] === 0) {
             return { result: 'mismatch', triesLeft: 0, noticeId: answer[1] as string }
           }
-          const repeated = repeatedBy(answer, noticeId)
+          const repeated = repeatedBy(answer, codeId)
           if (repeated) return repeated
           const ended = endedBy(answer)
           if (ended) return { result: 'passed', ...ended }
@@ -179,24 +165,24 @@ export function createCodeStore(
     },
 
     /** The proof of the right check that this one repeats, within a minute. Takes no try. */
-    async again(owner: CodeOwner, code: string, noticeId: string, keyId: string) {
-      const step: Step = ['again', noticeId, keyId, ...digestsOf(owner, code)]
-      for (const key of keysOf(owner)) {
-        const repeated = repeatedBy(await take({ key, scene: owner.scene, step }), noticeId)
+    async again(owner: CodeOwner, code: string, codeId: CodeId, keyId: string) {
+      const step: Step = ['again', codeId, keyId, ...digestsOf(owner, code)]
+      for (const among of amongOf(owner)) {
+        const repeated = repeatedBy(await take({ ...among, step }), codeId)
         if (repeated) return repeated
       }
       return undefined
     },
 
-    /** The current code, without its digits, even if it is out of tries. With an id, only the code of that notice. */
-    async look(owner: CodeOwner, noticeId = ''): Promise<LiveCode | Gone> {
+    /** The current code, without its digits, even if it is out of tries. With an id, only the code of that id. */
+    async look(owner: CodeOwner, codeId: CodeId = ''): Promise<LiveCode | Gone> {
       let gone = -1
-      for (const key of keysOf(owner)) {
-        const answer = await take({ key, scene: owner.scene, step: ['look', noticeId] })
-        if (typeof answer === 'string') {
-          const [triesLeft = 0, endsMs = 0, length = 0] = answer.split(' ').map(Number)
-          return { result: 'live', triesLeft, expiresAt: new Date(endsMs), length }
-        }
+      for (const among of amongOf(owner)) {
+        const answer = await take({ ...among, step: ['look', codeId] })
+        const lead = leadBy(answer)
+        if (lead) return this.look(lead.home, lead.codeId)
+        const live = liveBy(answer)
+        if (live) return live
         gone = Math.min(gone, Number(answer))
       }
       return goneBy(gone)
@@ -204,8 +190,8 @@ export function createCodeStore(
 
     /** Every scene with a live or pending code, and some scenes whose code is used. */
     async scenesOf(owner: Omit<CodeOwner, 'scene'>): Promise<string[]> {
-      const keys = keysOf(owner)
-      const lists = await Promise.all(keys.map((key) => take({ key, scene: '', step: ['scenes'] })))
+      const places = amongOf({ ...owner, scene: '' })
+      const lists = await Promise.all(places.map((among) => take({ ...among, step: ['scenes'] })))
       return [...new Set((lists as string[][]).flat())]
     },
 
@@ -216,10 +202,10 @@ export function createCodeStore(
      */
     async drop(
       owner: CodeOwner,
-      noticeId = '',
+      codeId: CodeId = '',
       onLate?: (ended: EndedCode) => void,
     ): Promise<EndedCode | undefined> {
-      const step: Step = ['drop', noticeId, randomUUID()]
+      const step: Step = ['drop', codeId, randomUUID()]
       const run = () => endedUnderAnyName(owner, step)
       try {
         return await run()
@@ -236,8 +222,8 @@ export function createCodeStore(
     },
 
     /** Undoes `remember` for a notice that was not made, now or when Redis answers again. */
-    forget(owner: CodeOwner, noticeId: string): void {
-      undo(`forget ${noticeId}`, () => endedUnderAnyName(owner, ['forget', noticeId]))
+    forget(owner: CodeOwner, noticeId: NoticeId, codeId: CodeId = codeIdOf(noticeId)): void {
+      undo(`forget ${noticeId}`, () => endedUnderAnyName(owner, ['forget', codeId, noticeId]))
     },
 
     close(): void {

@@ -87,8 +87,8 @@ export function createSendCaptcha(deps: {
         return entry
       },
       refuse,
-      prepare: (notice, taken) =>
-        store({ ...notice, scene }, taken, given, guessLimits.refundOf(policy, fields)),
+      prepare: (notice, taken, requestId) =>
+        store({ ...notice, scene }, taken, given, guessLimits.refundOf(policy, fields, requestId)),
       // Without its code, an open notice will not be sent.
       isAlive: async (notice, isOpen) =>
         !isOpen || (await codes.settle({ ...notice, scene }, notice.id)) === 'current',

@@ -8,6 +8,7 @@
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
+import type { NoticeId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { activeTraceParent, traced } from '../base/traces.ts'
@@ -35,7 +36,7 @@ export interface NoticeDraft {
 }
 
 /** A notice before its row is committed. */
-export type PreparedNotice = Readonly<NoticeDraft> & { readonly id: string }
+export type PreparedNotice = Readonly<NoticeDraft> & { readonly id: NoticeId }
 
 /** A notice whose row is committed. */
 export interface CreatedNotice extends PreparedNotice {
@@ -55,7 +56,7 @@ export function createNoticeCreator(deps: {
   /** The keyed hash by which notices of a recipient are found. */
   hashRecipient: (channel: Channel, to: string) => Buffer
   /** Encrypts the variables. They can be decrypted only with the same id. */
-  seal: (text: string, noticeId: string) => Buffer
+  seal: (text: string, noticeId: NoticeId) => Buffer
   metrics: Metrics
   log: Log
   isTestRecipient: (to: string) => boolean

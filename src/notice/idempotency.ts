@@ -12,7 +12,7 @@
  */
 import { createHash } from 'node:crypto'
 import { createBatcher } from '../base/batcher.ts'
-import { newId } from '../base/ids.ts'
+import { type IdempotencyKey, type NoticeId, newId } from '../base/ids.ts'
 import { Overloaded } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Database } from '../storage/database.ts'
@@ -21,7 +21,7 @@ import { surelyUnsent } from './unanswered.ts'
 export type ReserveResult =
   | { kind: 'proceed' }
   /** An earlier request with this notice id never answered. */
-  | { kind: 'taken_over'; earlierId: string }
+  | { kind: 'taken_over'; earlierId: NoticeId }
   /** `answer` is the answer to the first request. */
   | { kind: 'answered'; answer: unknown }
   | { kind: 'in_progress' }
@@ -42,7 +42,7 @@ const maxLooking = 2_000
 
 interface Row {
   requestHash: Buffer
-  noticeId: string
+  noticeId: NoticeId
   answer: unknown
   isNew: boolean
 }
@@ -70,7 +70,7 @@ export function createIdempotency(database: Database) {
      * True if the key is in use now. A request with such a key may be a repeat, which must not be refused before its
      * answer is found. All callers share one statement at a time, which writes nothing.
      */
-    async isKnown(app: string, key: string): Promise<boolean> {
+    async isKnown(app: string, key: IdempotencyKey): Promise<boolean> {
       if (looking >= maxLooking)
         throw new Overloaded('postgresql', 'too many Idempotency-Keys wait for a look-up')
       looking += 1
@@ -84,9 +84,9 @@ export function createIdempotency(database: Database) {
     /** `requests` are the canonical texts of the request; the first one is stored. `noticeId` is the id to reserve. */
     async reserve(
       app: string,
-      key: string,
+      key: IdempotencyKey,
       requests: readonly string[],
-      noticeId: string,
+      noticeId: NoticeId,
     ): Promise<ReserveResult> {
       const requestHashes = requests.map(sha256)
       const rows = await database.query<Row>('idempotency-reserve', reserveSql, [
@@ -112,27 +112,37 @@ export function createIdempotency(database: Database) {
     },
 
     /** Binds the key to another notice. */
-    async rename(app: string, key: string, earlierId: string, noticeId: string): Promise<void> {
+    async rename(
+      app: string,
+      key: IdempotencyKey,
+      earlierId: NoticeId,
+      noticeId: NoticeId,
+    ): Promise<void> {
       const values = [app, sha256(key), earlierId, noticeId]
       await database.query('idempotency-rename', renameSql, values)
     },
 
     /** Stores the answer for repeats, now or when PostgreSQL answers again. */
-    async keep(app: string, key: string, noticeId: string, answer: unknown): Promise<void> {
+    async keep(
+      app: string,
+      key: IdempotencyKey,
+      noticeId: NoticeId,
+      answer: unknown,
+    ): Promise<void> {
       const values = [app, sha256(key), noticeId, JSON.stringify(answer)]
       const run = () => database.query('idempotency-keep', keepSql, values)
       await run().catch(() => unanswered.add(`keep ${noticeId}`, run))
     },
 
     /** Frees the key of a request that made nothing, now or when PostgreSQL answers again. */
-    async free(app: string, key: string, noticeId: string): Promise<void> {
+    async free(app: string, key: IdempotencyKey, noticeId: NoticeId): Promise<void> {
       const run = () => database.query('idempotency-free', freeSql, [app, sha256(key), noticeId])
       const rows = await run().catch(() => [])
       if (rows.length === 0) unanswered.add(`free ${noticeId}`, run)
     },
 
     /** A notice id with PostgreSQL's time. */
-    newNoticeId: () => newId(database.nowMs()),
+    newNoticeId: (): NoticeId => newId(database.nowMs()),
 
     close(): void {
       unanswered.close()

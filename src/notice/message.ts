@@ -3,6 +3,7 @@
  * template and variables are checked together before anything is counted, so a message that must fail is refused here.
  */
 import type { Channel } from '../base/channel.ts'
+import type { IdempotencyKey } from '../base/ids.ts'
 import type { FieldWord } from '../base/words.ts'
 import { maskRecipient } from '../recipient/channels.ts'
 import {
@@ -27,7 +28,7 @@ export interface SendAsked {
   /** The address of the person, if the caller is a server. */
   ip?: string | undefined
   /** 1 to 255 visible ASCII characters. A repeat with the same key makes no second message. */
-  idempotencyKey?: string | undefined
+  idempotencyKey?: IdempotencyKey | undefined
 }
 
 /** The members of the HTTP answer. */

@@ -9,6 +9,7 @@
  */
 import { canonicalRecord } from '../base/canonical.ts'
 import { orLate } from '../base/deadline.ts'
+import type { IdempotencyKey, NoticeId } from '../base/ids.ts'
 import { createTurns } from '../base/turns.ts'
 import { Overloaded, Unavailable } from '../base/unavailable.ts'
 import type { Caller } from '../rules/caller.ts'
@@ -32,9 +33,9 @@ interface Begun {
   /**
    * The notice of an earlier request that never answered. If it was sent or will be sent, the send is answered with it.
    */
-  earlierId: string | undefined
+  earlierId: NoticeId | undefined
   /** The id for a new notice. The key is bound to it. */
-  newId(): Promise<string>
+  newId(): Promise<NoticeId>
   /**
    * Stores an accepted answer for repeats, and frees the key after anything else. Never throws, because after a sent
    * message the caller never gets an error: if the answer is not stored, a repeat finds the notice.
@@ -52,7 +53,7 @@ export function createOncePerKey(idempotency: Idempotency) {
     answerBy: () => performance.now() + answerWithinMs,
 
     /** True if the key is unused now. All callers share one statement at a time, which writes nothing. */
-    async isNew(key: string, caller: Caller, answerBy: number): Promise<boolean> {
+    async isNew(key: IdempotencyKey, caller: Caller, answerBy: number): Promise<boolean> {
       const looking = idempotency.isKnown(caller.app, scopedKey(key, caller))
       return !(await untilLate(looking, answerBy, notInTime))
     },
@@ -86,7 +87,7 @@ export function createOncePerKey(idempotency: Idempotency) {
         )
         return idempotency.reserve(app, key, requests, id)
       }
-      const free = (boundTo: string) =>
+      const free = (boundTo: NoticeId) =>
         untilLate(idempotency.free(app, key, boundTo), answerBy, () => {})
       const reserving = caller.isPage
         ? inTurn({ app, caller: caller.ip }, reserve, noTurn)
@@ -145,5 +146,5 @@ function textOf(kind: 'captcha' | 'notice', asked: Readonly<Record<string, unkno
  * A server's Idempotency-Key belongs to its app, also after a rotation of its API key. Anyone who reads a page has its
  * API key and may send any Idempotency-Key. So pages get a separate range of keys: given keys contain no space.
  */
-const scopedKey = (given: string, { keyId, isPage }: Caller) =>
+const scopedKey = (given: IdempotencyKey, { keyId, isPage }: Caller): IdempotencyKey =>
   isPage ? `${keyId} ${given}` : given

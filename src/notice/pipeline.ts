@@ -5,6 +5,7 @@
  *
  * A kind of message adds its own steps around these: a code is stored before its notice is committed.
  */
+import { type RequestId, requestIdOf } from '../base/ids.ts'
 import type { CanReach } from '../recipient/mail-domains.ts'
 import type { Caller } from '../rules/caller.ts'
 import type { Fields, Quota } from '../rules/quota.ts'
@@ -43,14 +44,14 @@ export interface Prepared {
   afterCommit(): Promise<void>
 }
 
-/** The steps that a kind of message adds. `notice` has the id that the limits and the Idempotency-Key know. */
+/** The steps that a kind of message adds. `notice` has the id that the Idempotency-Key is bound to. */
 export interface Steps {
   /** Before the limits. Returns whether rules in mode challenge admit the request. */
   enter?(taken: Taken): Promise<{ isHuman: boolean } | Refused>
   /** The answer to a request that the limits refuse. */
   refuse?(limited: Limited): Promise<Refused>
-  /** Before the commit. */
-  prepare?(notice: PreparedNotice, taken: Taken): Promise<Prepared>
+  /** Before the commit. `requestId`: the request that has taken the uses. */
+  prepare?(notice: PreparedNotice, taken: Taken, requestId: RequestId): Promise<Prepared>
   /** False if the notice of an earlier request will not be sent. `isOpen`: it has not ended. */
   isAlive?(notice: PreparedNotice, isOpen: boolean): Promise<boolean>
   /** The members of the answer that only this kind has. */
@@ -106,20 +107,21 @@ export function createPipeline(deps: {
     try {
       const entry = (await steps.enter?.(taken)) ?? { isHuman: true }
       if ('outcome' in entry) return entry
-      const decision = await quota.acquire(policy, fields, notice.id, entry.isHuman)
+      const requestId = requestIdOf(notice.id)
+      const decision = await quota.acquire(policy, fields, requestId, entry.isHuman)
       if (!decision.admitted) {
         const limited = limitedBy(policy, decision)
         return (await steps.refuse?.(limited)) ?? limited
       }
-      taken.add(() => quota.release(policy, fields, notice.id))
+      taken.add(() => quota.release(policy, fields, requestId))
       const answering = steps.answer(notice)
       if (!(await canReach(notice))) {
         // The challenge and the uses of the caller stay taken, because each look-up in DNS costs.
         taken.keep()
-        quota.releaseUnsent(policy, fields, notice.id)
+        quota.releaseUnsent(policy, fields, requestId)
         return { outcome: 'invalid_recipient', because: 'no_server' }
       }
-      const prepared = await steps.prepare?.(notice, taken)
+      const prepared = await steps.prepare?.(notice, taken, requestId)
       const all = { ...params, ...prepared?.params }
       const created = await createNotice(notice, all, answerBy - performance.now())
       taken.keep()

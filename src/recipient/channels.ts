@@ -25,6 +25,10 @@ export const channelFacts = (channel: Channel): ChannelFacts => facts[channel]
 
 export const addressKindOf = (channel: Channel): AddressKind => facts[channel].address
 
+/** The channel that stands for all channels to the same kind of address, where they have something in common. */
+export const firstChannelTo = (channel: Channel): Channel =>
+  channels.find((other) => addressKindOf(other) === addressKindOf(channel)) ?? channel
+
 export const addressKinds: readonly AddressKind[] = [...new Set(channels.map(addressKindOf))]
 
 /** The channels that lead to addresses of the kind in which a text is written. Empty for another text. */

@@ -2,6 +2,7 @@
  * The limits on checks of one recipient's codes for one caller. Callers in pages have separate policies, and a send
  * reports current locks of checks.
  */
+import { type NoticeId, type RequestId, requestIdOf } from '../base/ids.ts'
 import type { Admission, Limiter, Policies, Refusal, Rule } from '../limiter/index.ts'
 import type { Origin } from './caller.ts'
 import { triesLeftOf } from './login-throttle.ts'
@@ -12,13 +13,15 @@ import type { Fields, LimitFacts, Quota } from './quota.ts'
 interface Refund {
   policy: string
   fields: Fields
+  /** Absent in codes that an earlier version stored. They have the request of their notice. */
+  requestId?: RequestId
 }
 
 /** A guess that the rules have admitted and counted. */
 export interface CountedGuess {
   policy: string
   fields: Fields
-  requestId: string
+  requestId: RequestId
   admission: Admission
 }
 
@@ -48,7 +51,7 @@ export function createGuessLimits(deps: {
     async count(
       owner: LimitFacts,
       origin: Origin,
-      requestId: string,
+      requestId: RequestId,
       isHuman: boolean,
     ): Promise<CountedGuess | { refusal: Refusal }> {
       const { policy, fields } = guessOf(owner, origin)
@@ -70,10 +73,10 @@ export function createGuessLimits(deps: {
     },
 
     /** Gives back the uses of the send of a code that passed. `onPass` is from `refundOf`. No answer waits for it. */
-    refund({ noticeId, onPass }: { noticeId: string; onPass?: string }): void {
+    refund({ noticeId, onPass }: { noticeId: NoticeId; onPass?: string }): void {
       if (!onPass) return
-      const { policy, fields } = JSON.parse(onPass) as Refund
-      limiter.refund(policy, fields, noticeId).catch(() => {})
+      const { policy, fields, requestId = requestIdOf(noticeId) }: Refund = JSON.parse(onPass)
+      limiter.refund(policy, fields, requestId).catch(() => {})
     },
 
     /**
@@ -98,9 +101,9 @@ export function createGuessLimits(deps: {
     },
 
     /** A text that is stored with a code, for `refund` when it passes. Undefined if no rule of the policy refunds. */
-    refundOf(policy: string, fields: Fields): string | undefined {
+    refundOf(policy: string, fields: Fields, requestId: RequestId): string | undefined {
       const isRefunded = policies()[policy]?.some(({ refund }) => refund === 'passed')
-      return isRefunded ? JSON.stringify({ policy, fields } satisfies Refund) : undefined
+      return isRefunded ? JSON.stringify({ policy, fields, requestId } satisfies Refund) : undefined
     },
 
     /** Milliseconds until the next guess is compared; 0: now. */

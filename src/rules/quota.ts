@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { createBoundedMap } from '../base/bounded-map.ts'
 import { canonical, canonicalRecord } from '../base/canonical.ts'
 import type { Channel } from '../base/channel.ts'
+import type { RequestId } from '../base/ids.ts'
 import { wideAddress } from '../base/limitable-address.ts'
 import { noteInSpan, traced } from '../base/traces.ts'
 import type { Decision, Limiter, Policies, Refusal, Rule } from '../limiter/index.ts'
@@ -31,7 +32,7 @@ type Params = Readonly<Record<string, string | number | boolean>>
 export type OnDecided = (decided: {
   policy: string
   fields: Fields
-  requestId: string
+  requestId: RequestId
   decision: Decision
   isSolved: boolean
 }) => void
@@ -54,7 +55,7 @@ export function createQuota(deps: {
   policies: () => Policies
   onDecided?: OnDecided
   /** Called after each release. */
-  onReleased?: (fields: Fields, requestId: string) => void
+  onReleased?: (fields: Fields, requestId: RequestId) => void
 }) {
   const { limiter, dedupeHash, priceOf, isTestRecipient, policies, onDecided, onReleased } = deps
   const hashes = createBoundedMap<string>(maxRememberedHashes)
@@ -98,7 +99,7 @@ export function createQuota(deps: {
   async function acquire(
     policy: string,
     fields: Fields,
-    requestId: string,
+    requestId: RequestId,
     isSolved = true,
     isSilent = false,
   ): Promise<Decision> {
@@ -121,7 +122,7 @@ export function createQuota(deps: {
   function release(
     policy: string,
     fields: Fields,
-    requestId: string,
+    requestId: RequestId,
     rules?: readonly string[],
   ): void {
     if (!rules && !isTest(fields)) onReleased?.(fields, requestId)
@@ -150,7 +151,7 @@ export function createQuota(deps: {
      * Gives back the uses of a send to an address that does not exist, except for rules on the caller. Otherwise a caller
      * could try addresses without limit.
      */
-    releaseUnsent(policy: string, fields: Fields, requestId: string): void {
+    releaseUnsent(policy: string, fields: Fields, requestId: RequestId): void {
       const rules = policies()[inForce(policy, fields)] ?? []
       const isOfCaller = (rule: Rule) => rule.fields.some((name) => ofCaller.includes(name))
       const names = rules.filter((rule) => !isOfCaller(rule)).map(({ name }) => name)

@@ -17,7 +17,7 @@ function owner() {
     script.run(
       redis,
       steps.map(() => key),
-      steps.flatMap(([name = '', ...rest]) => [rest.length + 2, name, 'login', ...rest]),
+      steps.flatMap(([name = '', ...rest]) => [rest.length + 3, name, 'login', '', ...rest]),
     ) as Promise<unknown[]>
   const one = async (...step: string[]) => (await take(step))[0]
   return {

@@ -90,7 +90,8 @@ async function openRoom(
     oncePerKey: {
       answerBy: () => performance.now() + 2_000,
       isNew: async (key: string) => !answered.has(key),
-      async begin(_, { idempotencyKey: id = '' }) {
+      async begin(_, { idempotencyKey }) {
+        const id: string = idempotencyKey ?? ''
         begun.push(id)
         if (answered.has(id)) return { outcome: 'accepted', id } as Accepted
         return {

@@ -1,0 +1,83 @@
+/** The names of codes in Redis: who owns a code, the keys under which it lies, and the digests by which it is compared. */
+import { type Channel, channels } from '../base/channel.ts'
+import type { CodeId } from '../base/ids.ts'
+import type { Secrets } from '../crypto/secrets.ts'
+import { firstChannelTo } from '../recipient/channels.ts'
+import type { Among, Answer } from './code-steps.ts'
+
+/** The owner of a code: a code for one owner never passes for another. */
+export interface CodeOwner {
+  app: string
+  scene: string
+  channel: Channel
+  to: string
+}
+
+/**
+ * The owner of a code for several notices. Each notice goes to one of the addresses, with separate digits. The code lies
+ * with the codes of `to`.
+ */
+export interface SharedOwner extends CodeOwner {
+  addresses: Readonly<Partial<Record<Channel, string>>>
+}
+
+/** An entry that leads to a code under another key. */
+export interface Lead {
+  codeId: CodeId
+  home: SharedOwner
+  endsMs: string
+}
+
+export type CodeNames = ReturnType<typeof createCodeNames>
+
+const isShared = (owner: CodeOwner): owner is SharedOwner => 'addresses' in owner
+
+export function createCodeNames(secrets: Secrets, keyPrefix: string) {
+  const keysBy = (parts: string[]) =>
+    secrets.subjectHashes(parts).map((hash) => `${keyPrefix}code:${hash}`)
+
+  /** Channels to one kind of address share their keys. Its first channel has no name there. */
+  const viewOf = (names: readonly Channel[]) =>
+    names.map((name) => (name === firstChannelTo(name) ? '' : name)).join(',')
+
+  /** The channels whose codes this code replaces: those to the address with which it lies. */
+  const channelsOf = (owner: CodeOwner): readonly Channel[] =>
+    isShared(owner)
+      ? channels.filter((channel) => owner.addresses[channel] === owner.to)
+      : [owner.channel]
+
+  const ownDigestsOf = ({ app, scene, channel, to }: CodeOwner, code: string) =>
+    secrets.codeDigests([app, scene, channel, to, code])
+
+  return {
+    /** The codes of an owner under each secret in use, the current secret first. */
+    amongOf(owner: CodeOwner): Among[] {
+      const { app, scene, channel, to } = owner
+      const view = viewOf(channelsOf(owner))
+      return keysBy([app, firstChannelTo(channel), to]).map((key) => ({ key, scene, view }))
+    },
+
+    /** The place of a lead that only the id of its code finds. Ids have no channel, so no address has this key. */
+    amongOfId: (app: string, codeId: CodeId): Among[] =>
+      keysBy([app, 'code', codeId]).map((key) => ({ key, scene: '', view: '' })),
+
+    /** For one address, one digest per secret in use, the current secret first. */
+    digestsOf(owner: CodeOwner, code: string): string[] {
+      if (!isShared(owner)) return ownDigestsOf(owner, code)
+      return Object.entries(owner.addresses).flatMap(([channel, to]) =>
+        ownDigestsOf({ ...owner, channel: channel as Channel, to }, code),
+      )
+    },
+
+    sealHome: (home: SharedOwner, codeId: CodeId): string =>
+      secrets.seal(JSON.stringify(home), codeId).toString('base64'),
+
+    /** The lead that has answered in place of a code. */
+    leadBy(answer: Answer): Lead | undefined {
+      if (typeof answer !== 'object' || answer[0] !== 'home') return undefined
+      const [, sealed, codeId, endsMs] = answer as [string, string, string, string]
+      const home = JSON.parse(secrets.unseal(Buffer.from(sealed, 'base64'), codeId))
+      return { codeId, home, endsMs }
+    },
+  }
+}
