@@ -23,12 +23,13 @@ export function mendLinks(markdown: MarkdownRenderer): void {
   }
 }
 
-function onSite(href: string, page: string): string {
+/** `index`: the name of a folder's page in links, instead of GitHub's `README.md`. */
+export function onSite(href: string, page: string, index = './'): string {
   const [path = '', anchor] = href.split('#')
   const target = posix.normalize(posix.join('docs', posix.dirname(page), path))
-  const isPage = target.startsWith('docs/') && /(\.md|\/)$/.test(target)
+  const isPage = path === '' || (target.startsWith('docs/') && /(\.md|\/)$/.test(target))
   const found = isPage
-    ? path.replace(/(^|\/)README\.md$/, '$1./')
+    ? path.replace(/(^|\/)README\.md$/, `$1${index}`)
     : `${repositoryUrl}/blob/main/${target}`
   return anchor === undefined ? found : `${found}#${anchor}`
 }
@@ -44,6 +45,31 @@ export function hideReasons(markdown: MarkdownRenderer): void {
     if (token) token.info = token.info.replace(notRunReason, '')
     return render?.(tokens, index, options, env, self) ?? ''
   }
+}
+
+/** Marks of the first and last line of code blocks that show the same in several languages. GitHub hides them. */
+export const tabsMark = /^<!-- (end of )?tabs -->\n?$/
+
+const languageNames: Readonly<Record<string, string>> = {
+  ...{ java: 'Java', python: 'Python', php: 'PHP', go: 'Go', ruby: 'Ruby', csharp: 'C#' },
+}
+
+/** Between the two marks, each code block is a tab with the name of its language. */
+export function makeTabs(markdown: MarkdownRenderer): void {
+  markdown.core.ruler.after('block', 'tabs', ({ tokens }) => {
+    let isInTabs = false
+    for (const token of tokens) {
+      const mark = token.type === 'html_block' ? tabsMark.exec(token.content) : null
+      if (mark) {
+        isInTabs = mark[1] === undefined
+        token.type = `container_code-group_${isInTabs ? 'open' : 'close'}`
+        token.nesting = isInTabs ? 1 : -1
+      } else if (isInTabs && token.type === 'fence') {
+        const [language = ''] = token.info.split(' ')
+        token.info += ` [${languageNames[language] ?? language}]`
+      }
+    }
+  })
 }
 
 /**

@@ -15,6 +15,7 @@ const start: readonly Entry[] = [
   ['/guides/sign-up-page', 'A sign-up page', '注册页'],
   ['/code-field', 'Code field', '验证码输入框'],
   ['/guides/frameworks', 'Frameworks', '前端框架'],
+  ['/guides/your-language', 'From your language', '用你的语言'],
   ['/guides/providers', 'Providers', '服务商'],
   ['/guides/senders', 'Senders in each country', '各国的发送方'],
   ['/guides/go-live', 'Go live', '上线'],

@@ -3,11 +3,13 @@
  * site needs besides (order, links out of docs/) is made here and beside this file.
  */
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { type DefaultTheme, defineConfig } from 'vitepress'
 import { githubSlug } from '../github-slug.ts'
 import { makeHome } from '../home.ts'
-import { dropTitleOfHome, hideReasons, mendLinks, mendTables } from '../markdown.ts'
+import { dropTitleOfHome, hideReasons, makeTabs, mendLinks, mendTables } from '../markdown.ts'
 import { chinese, english, englishOnly } from '../navigation.ts'
+import { writeForPrograms } from '../programs.ts'
 import { miniSearch } from '../search.ts'
 
 /** In the page itself, because it is smaller than a request for it. */
@@ -15,12 +17,14 @@ const logo = `data:image/svg+xml,${encodeURIComponent(readFileSync(new URL('../.
 
 const description = 'Self-hosted one-time codes and notices by SMS and email, with exact limits'
 const base = '/docs/guide/'
-/** The preview of a link to the site. It needs whole addresses, which begin with `SITE_URL`. */
+/** A whole address, if `SITE_URL` has the beginning. */
+const address = `${process.env.SITE_URL ?? ''}${base}`
+/** The preview of a link to the site. It needs whole addresses. */
 const preview = {
   'og:type': 'website',
   'og:title': 'Postern',
   'og:description': description,
-  'og:image': `${process.env.SITE_URL ?? ''}${base}preview.png`,
+  'og:image': `${address}preview.png`,
   'twitter:card': 'summary_large_image',
 }
 
@@ -49,6 +53,21 @@ export default defineConfig({
   metaChunk: true,
   lastUpdated: false,
   transformPageData: makeHome,
+  transformHead: ({ page }) =>
+    page === '404.md'
+      ? []
+      : [['link', { rel: 'alternate', type: 'text/markdown', href: `${base}${page}` }]],
+  buildEnd: ({ srcDir, outDir, pages, dynamicRoutes, rewrites }) =>
+    writeForPrograms(
+      outDir,
+      address,
+      pages.map((page) => ({
+        path: rewrites.map[page] ?? page,
+        source:
+          dynamicRoutes.find(({ path }) => path === page)?.content ??
+          readFileSync(join(srcDir, page), 'utf8'),
+      })),
+    ),
   // They lead to servers that the reader has started.
   ignoreDeadLinks: 'localhostLinks',
   head: [
@@ -62,6 +81,7 @@ export default defineConfig({
     anchor: { slugify: githubSlug },
     config(markdown) {
       hideReasons(markdown)
+      makeTabs(markdown)
       mendTables(markdown)
       mendLinks(markdown)
       dropTitleOfHome(markdown)

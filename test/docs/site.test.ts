@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createGuide, guidePath } from '../../src/dev/guide.ts'
 import { launchBrowser, openPage } from '../tools/browser.ts'
-import { docsPages, fencesOf } from '../tools/markdown.ts'
+import { anchorsOf, docsPages, fencesOf, linksOf } from '../tools/markdown.ts'
 import { releaseLater } from '../tools/release.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 
@@ -58,6 +58,7 @@ const looks = [
 
 test.each([
   ...['', 'zh/', 'start', 'guides/go-live', 'zh/abuse', 'reference/calls', 'policy-file'],
+  'guides/your-language',
   'zh/nowhere',
 ])(
   '/%s: axe finds nothing, nothing scrolls sideways, no other host is asked; light, dark, forced, on three widths',
@@ -226,10 +227,57 @@ test('every link of every built page leads to a page of the site and a heading i
   expect([...new Set(dead)]).toEqual([])
 })
 
+test('every page is there as Markdown too, in a list of its language, and its links lead to such pages and headings', () => {
+  const namesOf = (pattern: string) => globSync(pattern, { cwd: built }).sort()
+  const pages = namesOf('**/*.html').filter((name) => name !== '404.html')
+  expect(namesOf('**/*.md')).toEqual(pages.map((name) => name.replace(/html$/, 'md')).sort())
+  const textOf = (name: string) => readFileSync(join(built, name), 'utf8')
+  const anchors = new Map(namesOf('**/*.md').map((name) => [name, anchorsOf(textOf(name))]))
+  const dead: string[] = []
+  for (const name of [...anchors.keys(), 'llms.txt', 'zh/llms.txt'])
+    for (const { path, anchor } of linksOf(textOf(name))) {
+      const { pathname } = new URL(path, `http://site${guidePath}${name}`)
+      const target = path === '' ? name : pathname.replace(guidePath, '')
+      const isThere = anchors.has(target) || existsSync(join(built, target))
+      const isHeading = anchor === undefined || anchors.get(target)?.includes(decodeURI(anchor))
+      if (!isThere || !isHeading) dead.push(`${name}: ${path}#${anchor}`)
+    }
+  expect(dead).toEqual([])
+  const listed = ['', 'zh/'].flatMap((folder) =>
+    linksOf(textOf(`${folder}llms.txt`)).map(({ path }) => path.replace(guidePath, '')),
+  )
+  const isOfAFolder = (name: string) => /^decisions\/\d|^(zh\/)?index/.test(name)
+  expect(
+    [...anchors.keys()].filter((name) => !isOfAFolder(name) && !listed.includes(name)),
+  ).toEqual([])
+})
+
+test('a page names its Markdown, and the demo serves it as such', async () => {
+  const html = readFileSync(join(built, 'guides/limits.html'), 'utf8')
+  const [, href = ''] =
+    /<link rel="alternate" type="text\/markdown" href="([^"]+)">/.exec(html) ?? []
+  const answer = await fetch(new URL(href, url))
+  expect(answer.headers.get('content-type')).toBe('text/markdown; charset=utf-8')
+  expect(await answer.text()).toMatch(/^# Limits\n/)
+  const list = await fetch(`${url}llms.txt`)
+  expect(list.headers.get('content-type')).toBe('text/plain; charset=utf-8')
+})
+
+test('one code in several languages is shown in tabs, by a press or by the keyboard', async () => {
+  const { page } = await open('guides/your-language')
+  const shown = page.locator('.vp-code-group div[class*=language-]:visible')
+  const language = () => expect.poll(() => shown.getAttribute('class'))
+  await language().toContain('language-java')
+  await page.locator('label[data-title="C#"]').click()
+  await language().toContain('language-csharp')
+  await page.keyboard.press('ArrowLeft')
+  await language().toContain('language-ruby')
+})
+
 test('notes for the tests at code blocks are shown nowhere, the search included', () => {
   const reasons = docsPages.flatMap(fencesOf).flatMap(({ reason }) => reason ?? [])
   expect(reasons.length).toBeGreaterThan(10)
-  const texts = globSync('**/*.{html,js}', { cwd: built }).map((name) =>
+  const texts = globSync('**/*.{html,js,md,txt}', { cwd: built }).map((name) =>
     readFileSync(join(built, name), 'utf8').replaceAll('&#39;', "'"),
   )
   expect(reasons.filter((reason) => texts.some((text) => text.includes(reason)))).toEqual([])
