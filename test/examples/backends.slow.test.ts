@@ -27,7 +27,7 @@ type Command = readonly [program: string, ...args: string[]]
 interface Language {
   readonly name: string
   readonly file: string
-  /** What this machine must have. */
+  /** The programs that a machine needs for it. */
   readonly programs: readonly string[]
   /** Makes the program in this folder. */
   readonly build?: (file: string, folder: string) => Command
