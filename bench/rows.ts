@@ -135,6 +135,7 @@ async function compare({ postgres, start, closeLater }: Bench): Promise<void> {
         recipientMs: recipientDays * dayMs,
         rowsMs: rowDays * dayMs,
         decisionsMs: rowDays * dayMs,
+        suppressionsMs: rowDays * dayMs,
       },
     })
   const addBeside = openTable('sends beside', 'p50 ms', 'p99 ms', 'of the work')

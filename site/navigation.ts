@@ -34,6 +34,7 @@ const more: readonly Entry[] = [
   ['/guides/traces', 'Traces', '链路追踪'],
   ['/guides/login-lock', 'Login lock', '登录锁定'],
   ['/guides/notices', 'Notices', '通知'],
+  ['/guides/suppression', 'Bounces, complaints, opt-outs', '退信、投诉与退订'],
   ['/embedding', 'Inside an Express app', '嵌入 Express 应用'],
   ['/guides/own-provider', 'A provider of your own', '自己写服务商'],
   ['/comparison', 'Comparison', '与其他产品比较'],

@@ -229,6 +229,16 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         ],
       },
       {
+        title: 'Suppressed recipients',
+        description:
+          'Reports because of which a recipient gets no messages, and sends refused because of such a report.',
+        unit: 'ops',
+        queries: [
+          ['{{provider}} {{reason}}', sumRate('provider, reason', 'postern_suppressions_total')],
+          ['refused: {{reason}}', sumRate('reason', 'postern_suppressed_total')],
+        ],
+      },
+      {
         title: 'Skipped providers',
         description:
           'Workers that skip a provider because it failed, and workers whose recipients it postpones nearly all.',

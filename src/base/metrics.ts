@@ -10,6 +10,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { channels } from './channel.ts'
 import { eventTypes } from './event-types.ts'
+import { suppressionReasons } from './suppression.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -46,6 +47,7 @@ const waitBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
 const receiptResults = [
   'delivered',
   'failed',
+  ...suppressionReasons,
   'repeated',
   'early',
   'unmatched',
@@ -255,11 +257,21 @@ export function createMetrics(options: {
     }),
     receipts: counter(
       'postern_receipts_total',
-      'Receipts of providers: delivered and failed (they changed their notice), repeated, early (kept until the notice is sent), unmatched, other_recipient (the id of a message to another number), malformed, forged.',
+      'Receipts of providers: delivered, failed, bounced, complained and opted_out (they had an effect), repeated, early (kept until the notice is sent), unmatched, other_recipient (the id of a message to another number), malformed, forged.',
       {
         provider: providers,
         result: receiptResults,
       },
+    ),
+    suppressions: counter(
+      'postern_suppressions_total',
+      'Recipients that get no messages from now on, by the provider that reported it and the reason: bounced, complained, opted_out.',
+      { provider: providers, reason: suppressionReasons },
+    ),
+    suppressed: counter(
+      'postern_suppressed_total',
+      'Sends refused because of a suppression of the recipient, by reason.',
+      { kind: kinds, channel: channels, reason: suppressionReasons },
     ),
     sendSeconds: histogram(
       'postern_send_duration_seconds',

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { suppressionReasons } from './suppression.ts'
 
 /**
  * A receipt is a provider's later report on a message it had accepted. A provider kind reads it, the API accepts it,
@@ -18,7 +19,11 @@ const receipt = z.object({
     .optional(),
   /** Postern's notice id, if the provider returns it. */
   noticeId: z.string().optional(),
-  outcome: z.enum(['delivered', 'failed']),
+  /**
+   * `bounced`: there is no such recipient. `complained`: the person reported the message as spam. `opted_out`: the person
+   * wants no messages of this provider.
+   */
+  outcome: z.enum(['delivered', 'failed', ...suppressionReasons]),
   /** Milliseconds since 1970, by the provider's clock. */
   at: z.number().optional(),
   /** The provider's reason code; never a recipient or a text. */

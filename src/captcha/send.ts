@@ -58,9 +58,10 @@ export function createSendCaptcha(deps: {
     }
     const message = readMessage('captcha', asked, caller)
     if ('outcome' in message) return message
-    const { to, locale, country, params } = message
+    const { to, locale, country, params, providers } = message
     const ttlMs = code.ttlMs
-    const draft = { app, kind: 'captcha', channel, to, scene, template, locale, ttlMs } as const
+    const named = { app, kind: 'captcha', channel, to, scene, template, locale } as const
+    const draft = { ...named, ttlMs, providers }
     const origin = originOf(caller, asked.ip, country)
     const policy = isPage ? pagePolicy : (asked.policy ?? 'captcha')
     const fields = quota.fieldsOf(draft, params, origin)

@@ -12,7 +12,8 @@ const names = ['SECRET', 'SECRET_PREVIOUS', 'BOOTSTRAP_SECRET_KEY'] as const
  */
 export const rotationLasts = {
   prepared: 'until every process has it, and five minutes more',
-  swapped: 'the longer of `retention.recipient` and 7 days plus the longest `ttl` of your notices',
+  swapped:
+    'the longest of `retention.recipient`, of 7 days plus the longest `ttl` of your notices, and of `recipients.suppress`',
 }
 
 /** Checks length and strength of the secrets. Findings do not show them. `ofFile`: secrets of the policy file. */

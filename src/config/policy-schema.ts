@@ -6,6 +6,7 @@ import { duration } from '../base/durations.ts'
 import { eventTypes } from '../base/event-types.ts'
 import { shortName } from '../base/names.ts'
 import { numberTypes } from '../base/number-types.ts'
+import { defaultSuppressFor } from '../base/suppression.ts'
 import { isUsableSecret } from '../crypto/standard-webhooks.ts'
 import { registrations } from '../sms-rules/schema.ts'
 
@@ -104,6 +105,10 @@ const challenge = z.discriminatedUnion('kind', [
   vendorChallenge('hcaptcha'),
 ])
 
+const durationOrOff = z.union([z.literal(false), duration], {
+  error: 'must be a duration such as 7d, or false',
+})
+
 export const codeLength = z.int().min(4).max(10).default(4)
 
 export const testRecipient = z.strictObject({
@@ -144,6 +149,14 @@ export const policyFileSchema = z.strictObject({
       refuse: z
         .preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(z.string()))
         .default([]),
+      /** How long a recipient gets nothing after a report about it. `false`: such reports have no effect. */
+      suppress: z
+        .strictObject({
+          bounced: durationOrOff.default(defaultSuppressFor.bounced),
+          complained: durationOrOff.default(defaultSuppressFor.complained),
+          optedOut: durationOrOff.default(defaultSuppressFor.optedOut),
+        })
+        .prefault({}),
       /** Countries whose SMS leave out the line of WebOTP. */
       withoutWebOtp: z.array(country).default([]),
       mail: z

@@ -21,7 +21,7 @@ function sectionsByName({ providers, routes, templatesFolder, ...others }: Polic
   ])
 }
 
-/** Takes the policies, their prices, refused recipients, registered senders, and `pace` and `quotas` of existing providers from `next`. */
+/** Takes the policies, their prices, refused recipients, durations of suppressions, registered senders, and `pace` and `quotas` of existing providers from `next`. */
 function withRulesOf(next: PolicyFile, running: PolicyFile): PolicyFile {
   const providers = Object.entries(running.providers).map(([name, entry]) => {
     const { pace, quotas } = next.providers[name] ?? entry
@@ -30,7 +30,8 @@ function withRulesOf(next: PolicyFile, running: PolicyFile): PolicyFile {
   const { rules, checkRules } = next.browser
   const browser = { ...running.browser, rules, checkRules }
   const { policies, prices, senders } = next
-  const recipients = { ...running.recipients, refuse: next.recipients.refuse }
+  const { refuse, suppress } = next.recipients
+  const recipients = { ...running.recipients, refuse, suppress }
   return {
     ...{ ...running, policies, browser, prices, recipients, senders },
     providers: Object.fromEntries(providers),

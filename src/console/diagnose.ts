@@ -27,6 +27,7 @@ export interface Told
     | 'checks'
     | 'notices'
     | 'operations'
+    | 'suppressions'
   > {
   /** `allowed`, or what the policy file does not allow about the recipient. */
   destination: 'allowed' | 'country' | 'type' | 'mail_domain' | 'recipient'
@@ -40,6 +41,8 @@ export function diagnose(all: Told, nowMs: number): Diagnosis[] {
   const { lockedForMs, lockedElsewhereForMs } = told
   if (isTestRecipient) return [{ tone: 'wait', name: 'test' }]
   const diagnoses: Diagnosis[] = []
+  for (const { reason, provider } of told.suppressions)
+    diagnoses.push({ ...suppressed[reason], provider })
   if (destination !== 'allowed') diagnoses.push({ tone: 'bad', name: destination })
   if (lockedForMs !== undefined) diagnoses.push({ tone: 'bad', name: 'locked', ms: lockedForMs })
   if (lockedElsewhereForMs !== undefined)
@@ -61,6 +64,12 @@ function ofCodes(told: Told): Told {
   const refusals = told.refusals.filter(({ policy }) => policy !== noticePolicy)
   return notices.length + refusals.length > 0 ? { ...told, notices, refusals } : told
 }
+
+const suppressed = {
+  bounced: { tone: 'bad', name: 'bounced' },
+  complained: { tone: 'wait', name: 'complained' },
+  opted_out: { tone: 'bad', name: 'optedOut' },
+} as const satisfies Record<string, Diagnosis>
 
 type Names = ReadonlySet<Diagnosis['name']>
 const toTryAgain: Names = new Set(['refusedOver', 'mistyped', 'usedUpCode', 'goneCode'])

@@ -133,8 +133,11 @@ function limitList(view: View, limits: readonly LimitState[]): Html {
 
 function forms(view: View, { sealed, app, isRevealed }: Shown): Html {
   const { story } = view.words
-  const { limitsChoice, lockChoice, codeChoice } = story
-  const choices = { limits: limitsChoice, lock: lockChoice, code: codeChoice }
+  const { limitsChoice, lockChoice, codeChoice, suppressionChoice } = story
+  const choices = {
+    ...{ limits: limitsChoice, lock: lockChoice, code: codeChoice },
+    suppression: suppressionChoice,
+  }
   const shared = html`${csrfField(view)}<input type="hidden" name="app" value="${app}">`
   const reason = (id: string, hint: string) => html`<label for="${id}">${story.reason}</label>
 <input id="${id}" name="reason" required maxlength="500" autocomplete="off" aria-describedby="${id}-hint"><p class="hint" id="${id}-hint">${hint}</p>`

@@ -1,6 +1,7 @@
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { OpenNotice } from '../notice/claim.ts'
+import type { NoticeOutcome } from '../notice/record.ts'
 import type { Attempt } from '../notice/states.ts'
 import type { SendResult } from '../providers/provider.ts'
 import { meanings, unknowns } from './retry.ts'
@@ -18,11 +19,13 @@ export type AttemptLog = ReturnType<typeof createAttemptLog>
 
 /** The attempts for one notice. Each attempt is counted, logged and kept for the row. */
 export function createAttemptLog(
-  notice: Pick<OpenNotice, 'id' | 'attempts'>,
+  notice: Pick<OpenNotice, 'id' | 'attempts' | 'suppressions'>,
   deps: { metrics: Metrics; log: Log },
 ) {
   const { metrics, log } = deps
   const made: Attempt[] = []
+  const suppressions = [...(notice.suppressions ?? [])]
+  let latest: NoticeOutcome['suppresses']
   const all = () => made.reduce(withAttempt, notice.attempts)
 
   return {
@@ -37,6 +40,15 @@ export function createAttemptLog(
     /** Whether this provider refused the message for good. */
     isRefusedBy: (name: string) =>
       all().some(({ provider, outcome }) => provider === name && refusals.includes(outcome)),
+    /** Whether the recipient wants no messages of this provider. */
+    hasOptedOutOf: (name: string) =>
+      suppressions.some(({ provider, reason }) => provider === name && reason === 'opted_out'),
+    /** The suppression that the latest call has shown. It is returned once. */
+    takeSuppression() {
+      const taken = latest
+      latest = undefined
+      return taken
+    },
     /** The time before which this provider does not accept the message, if it postponed the message. */
     againAt: (name: string) =>
       all().find(({ provider, outcome }) => provider === name && outcome === 'postponed')?.againAt,
@@ -47,6 +59,10 @@ export function createAttemptLog(
       const facts = { provider, outcome: result.kind, durationMs, detail }
       const kindIfUnknown = result.kind === 'unknown' ? { kind } : {}
       made.push({ ...facts, ...kindIfUnknown, at: startedAt.toISOString(), againAt })
+      if (result.kind === 'invalid_recipient' && result.suppresses) {
+        latest = { reason: result.suppresses, provider }
+        suppressions.push(latest)
+      }
       metrics.sends.inc({ provider, outcome: result.kind })
       if (result.kind === 'accepted' && result.messageId === undefined) {
         metrics.sendsWithoutId.inc({ provider })

@@ -59,6 +59,8 @@ export function createDeliver(deps: DeliverDeps) {
     // This comes first: a message that reached the person is neither late nor failed.
     const sent = await resolveUnknown(notice, providers, attemptLog)
     if (sent) return record(sent)
+    const suppressed = whySuppressed(notice)
+    if (suppressed) return record({ state: 'failed', error: suppressed })
     const isOver = notice.remainingMs <= 0
     const message = isKnownFormat(notice.format)
       ? composeMessage(notice, performance.now() + round.leftMs())
@@ -75,7 +77,7 @@ export function createDeliver(deps: DeliverDeps) {
   /** Offers a message to one provider after the other, until one has accepted it or may have accepted it. */
   async function offer(round: Round, message: Message): Promise<Verdict> {
     const { providers, attemptLog, isUrgent, record } = round
-    const open = providers.filter(({ name }) => !attemptLog.isRefusedBy(name))
+    const open = providers.filter(({ name }) => !isClosed(attemptLog, name))
     /** Shortest time until one of the providers may accept the message. */
     let waitMs = Number.POSITIVE_INFINITY
     for (const [index, provider] of open.entries()) {
@@ -155,12 +157,25 @@ function comesBackInMs(
   }
 }
 
+/** The report about the recipient that stops this notice, perhaps only since it was accepted. */
+function whySuppressed({ kind, suppressions }: OpenNotice): 'bounced' | 'complained' | undefined {
+  const reasons = (suppressions ?? []).map(({ reason }) => reason)
+  if (reasons.includes('bounced')) return 'bounced'
+  return kind === 'notice' && reasons.includes('complained') ? 'complained' : undefined
+}
+
+/** True if this provider never gets the message: it refused the message, or the recipient has opted out of its messages. */
+const isClosed = (attemptLog: Round['attemptLog'], name: string) =>
+  attemptLog.isRefusedBy(name) || attemptLog.hasOptedOutOf(name)
+
 /** The outcome when no provider has accepted the message. */
 function withoutSuccess(round: Round, waitMs: number): ClaimOutcome {
   const { providers, attemptLog } = round
-  if (providers.every(({ name }) => attemptLog.isRefusedBy(name))) {
+  if (providers.every(({ name }) => isClosed(attemptLog, name))) {
     const isRejected = attemptLog.all().some(({ outcome }) => outcome === 'rejected')
-    return { state: 'failed', error: isRejected ? 'rejected' : 'invalid_recipient' }
+    if (isRejected) return { state: 'failed', error: 'rejected' }
+    const hasOptedOut = providers.some(({ name }) => attemptLog.hasOptedOutOf(name))
+    return { state: 'failed', error: hasOptedOut ? 'opted_out' : 'invalid_recipient' }
   }
   if (round.mayTryAgain()) return { state: 'pending', retryInMs: waitMs }
   return { state: 'failed', error: 'tries_used_up' }

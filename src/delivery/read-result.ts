@@ -29,8 +29,14 @@ export function readResult(given: unknown, message: Quotable): SendResult | unde
     return { kind: named, retryAfterMs: retryAfterMs ?? defaultRetryAfterMs, detail }
   }
   const kind = withDetail.find((each) => each === named)
-  if (kind === 'invalid_recipient' && given.isBarredHere === true) {
-    return { kind, isBarredHere: true, detail }
+  if (kind === 'invalid_recipient') {
+    const suppresses = (['bounced', 'opted_out'] as const).find((one) => one === given.suppresses)
+    return {
+      kind,
+      ...(given.isBarredHere === true ? { isBarredHere: true } : {}),
+      ...(suppresses ? { suppresses } : {}),
+      detail,
+    }
   }
   if (kind === 'postponed' && retryAfterMs !== undefined) return { kind, retryAfterMs, detail }
   return kind && { kind, detail }

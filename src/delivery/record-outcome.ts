@@ -49,11 +49,14 @@ export function createRecordOutcome(deps: {
     attemptLog: AttemptLog,
     outcome: ClaimOutcome,
   ): Promise<boolean> {
-    let row: NoticeOutcome = { id: notice.id, claims, attempts: attemptLog.all(), ...outcome }
+    const suppresses = attemptLog.takeSuppression()
+    const attempts = attemptLog.all()
+    let row: NoticeOutcome = { id: notice.id, claims, attempts, suppresses, ...outcome }
     let isBare = false
     for (let tries = 1; ; tries++) {
       try {
         const isWritten = await store.record(row)
+        if (isWritten && suppresses) metrics.suppressions.inc(suppresses)
         if (isWritten && outcome.state !== 'pending') finished(notice, outcome)
         return isWritten
       } catch (error) {

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { type ProblemCode, problems, problemType } from '../base/problems.ts'
 import { languageName, languages, words } from '../base/words.ts'
+import { notAllowedReasons } from '../recipient/normalise-recipient.ts'
 import { challengeOffer } from './captchas.ts'
 import { lockedForMs } from './schemas.ts'
 
@@ -42,9 +43,9 @@ const members: Partial<Record<ProblemCode, z.ZodRawShape>> = {
   },
   locked: { 'violated-policies': violatedPolicies, policy, rule, retryAfterMs },
   destination_not_allowed: {
-    reason: z.enum(['country', 'type', 'mail', 'refused']).meta({
+    reason: z.enum(notAllowedReasons).optional().meta({
       description:
-        'The reason: the country, the type of number, the mail domain, or this recipient.',
+        'The reason: the country, the type of number, the mail domain, this recipient, or a report of a provider: it `bounced`, `complained` or `opted_out`. Publishable keys do not see reports.',
     }),
   },
   challenge_required: {

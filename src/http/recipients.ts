@@ -1,5 +1,6 @@
 /** "Why did my code not come?": the look-up and the reset of a recipient, for support. */
 import { z } from 'zod'
+import { suppressionReasons } from '../base/suppression.ts'
 import { words } from '../base/words.ts'
 import { notAllowedBecause } from '../recipient/address-kind.ts'
 import { addressKindOf, maskRecipient } from '../recipient/channels.ts'
@@ -49,6 +50,19 @@ const recipientStory = z
     isTestRecipient: z
       .boolean()
       .meta({ description: 'A test recipient has a fixed code and gets no messages.' }),
+    suppressions: z
+      .array(
+        z.object({
+          reason: z.enum(suppressionReasons),
+          provider: z.string().meta({ description: 'The provider that reported it.' }),
+          since: time,
+          until: time,
+        }),
+      )
+      .meta({
+        description:
+          'Reports because of which the recipient gets no messages (`bounced`), no notices (`complained`), or none of this provider (`opted_out`).',
+      }),
     limits: z
       .array(
         z.object({
@@ -136,6 +150,7 @@ export function recipientRoutes(deps: {
             to: maskRecipient(channel, to),
             destination: named.kind === 'ok' ? 'allowed' : named.because,
             isTestRecipient: isTestRecipient(to),
+            suppressions: story.suppressions,
             limits: limits.map(({ nextInMs: _, isOfCaptcha: __, ...limit }) => limit),
             ...(lockedForMs === undefined ? {} : { lockedForMs }),
             ...(lockedElsewhereForMs === undefined ? {} : { lockedElsewhereForMs }),
@@ -156,7 +171,7 @@ export function recipientRoutes(deps: {
       method: 'post',
       path: '/v1/recipients/reset',
       name: 'resetRecipient',
-      summary: 'Reset the counts of a recipient, lift its locks, end its codes.',
+      summary: 'Reset the counts of a recipient, lift its locks, end its codes and suppressions.',
       access: 'secret',
       body: resetBody,
       answers: { 204: { description: 'Recorded and done.' } },

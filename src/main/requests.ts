@@ -105,7 +105,7 @@ function composeSending(shared: Shared, steps: Steps) {
   closers.onClose(() => idempotency.close())
   const creator = createNoticeCreator({
     ...{ store: notices, producer, metrics, log, isTestRecipient, nowMs },
-    hashRecipient: secrets.recipientHash,
+    hashesOf: secrets.recipientHashes,
     seal: secrets.seal,
   })
   closers.onClose(() => creator.close())
@@ -116,7 +116,8 @@ function composeSending(shared: Shared, steps: Steps) {
     readMessage: createReadMessage({
       normaliseRecipient,
       templates,
-      isRouted: (message: RoutedMessage) => findRoute(file.routes, message) !== undefined,
+      providersOf: (message: RoutedMessage) =>
+        findRoute(file.routes, message)?.use.map(({ provider }) => provider) ?? [],
       isTestRecipient,
     }),
     ...{ oncePerKey, quota },
@@ -181,8 +182,9 @@ function composeSupport(shared: Shared, { quota, decisions }: Steps) {
   const { limiter, policies } = shared.limits
   const { secrets } = shared
   const operations = createOperations(shared.servers.database)
+  const { suppressions } = shared.stores
   const support = createSupport({
-    ...{ store, operations, decisions, codes, limiter, quota, secrets, policies },
+    ...{ store, operations, suppressions, decisions, codes, limiter, quota, secrets, policies },
   })
   return { ...support, operations }
 }

@@ -6,6 +6,7 @@ import { type Closers, closeWithinMs, createClosers } from '../base/closers.ts'
 import { createLog, type Log } from '../base/log.ts'
 import { createMetrics, type Metrics } from '../base/metrics.ts'
 import type { RedisClient } from '../base/redis-script.ts'
+import type { SuppressFor } from '../base/suppression.ts'
 import { flushSpans } from '../base/traces.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
@@ -18,6 +19,7 @@ import { createProducer } from '../notice/producer.ts'
 import { createReceipts } from '../notice/receipts.ts'
 import { unsentReasons } from '../notice/states.ts'
 import { createNoticeStore } from '../notice/store.ts'
+import { createSuppressions } from '../notice/suppressions.ts'
 import { createSandboxOutbox } from '../providers/sandbox/outbox.ts'
 import { connectServers, type Servers } from '../storage/servers.ts'
 import { wantedEventTypes } from '../upkeep/event-dispatcher.ts'
@@ -55,8 +57,9 @@ export function openShared(
   const servers = connectServers(environment, keyPrefix, closers, log, {
     plansOnce: processName === 'worker',
   })
-  const stores = openStores(file, servers, secrets, metrics, log, closers)
   const limits = createLimits(config, servers, secrets, metrics, closers, clock)
+  const suppressFor = () => limits.file().recipients.suppress
+  const stores = openStores(file, servers, secrets, metrics, log, closers, suppressFor)
   return { config, closers, log, metrics, secrets, servers, stores, limits }
 }
 
@@ -89,6 +92,7 @@ function openStores(
   metrics: Metrics,
   log: Log,
   closers: Closers,
+  suppressFor: () => SuppressFor,
 ) {
   const wantedEvents = wantedEventTypes(file.events)
   const codes = createCodeStore(openRedis('code'), secrets, {
@@ -102,11 +106,12 @@ function openStores(
   const hasSandbox = Object.values(file.providers).some(({ kind }) => kind === 'sandbox')
   const notices = createNoticeStore(database, {
     claimMs: claimMsFor(file.delivery.timeout),
-    wantedEvents,
+    ...{ wantedEvents, suppressFor },
   })
   const events = createEventOutbox(database)
   return {
     notices,
+    suppressions: createSuppressions(database, suppressFor),
     receipts: createReceipts(database, metrics, wantedEvents, log.receiptUnused),
     events,
     backlog: createBacklog({ producer, notices, events }),

@@ -36,6 +36,10 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
       recipientMs: file.retention.recipient,
       rowsMs: file.retention.rows,
       decisionsMs: file.retention.decisions,
+      suppressionsMs: Math.max(
+        file.retention.rows,
+        ...Object.values(file.recipients.suppress).map(Number),
+      ),
     },
     removeOldKeys: () => removeOldKeys(database),
   })

@@ -6,9 +6,11 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
+import type { SuppressFor } from '../base/suppression.ts'
 import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
 import type { Attempt } from './states.ts'
+import { type Suppression, suppressedSql, suppressValues } from './suppressions.ts'
 
 /** An open notice that no worker has claimed, with its state at the time of the read. */
 export interface OpenNotice {
@@ -38,6 +40,8 @@ export interface OpenNotice {
   traceParent: string | null
   /** See format.ts. */
   format: number
+  /** Null if the recipient may get messages of all providers. */
+  suppressions: Pick<Suppression, 'reason' | 'provider'>[] | null
 }
 
 /** The values of a claim: the notice as it was read, and the worker's reason to claim it. */
@@ -66,7 +70,7 @@ export interface Claim {
 export const workerSpacing = { spacingMs: 40, spacingPerItemMs: 4 }
 
 /** Reads a notice. Null if it is final or another worker has claimed it. */
-export function createFindOpen(database: Database) {
+export function createFindOpen(database: Database, suppressFor: () => SuppressFor) {
   return createBatcher<string, OpenNotice | null>({
     maxItems: 100,
     maxConcurrent: 1,
@@ -75,7 +79,7 @@ export function createFindOpen(database: Database) {
       const rows = await database.query<Omit<OpenNotice, 'wantedAtMs'> & { waitedMs: number }>(
         'notice-open',
         openSql,
-        [ids, ...rangeOf(ids)],
+        [ids, ...rangeOf(ids), suppressValues(suppressFor())],
       )
       const nowMs = performance.now()
       const open = new Map(
@@ -174,7 +178,7 @@ const openSql = `
   SELECT n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
          n.sealed_params AS "sealedParams", n.attempts, n.claims,
          coalesce(n.code_end = 'passed', false) AS "hasPassed", n.format,
-         n.trace_parent AS "traceParent",
+         n.trace_parent AS "traceParent", ${suppressedSql(4)} AS suppressions,
          (extract(epoch FROM now() - coalesce(n.send_at, n.created_at)) * 1000)::float8 AS "waitedMs",
          ${remainingMs}, (extract(epoch FROM n.expires_at) * 1000)::float8 AS "expiresAtMs",
          coalesce(greatest(0, extract(epoch FROM n.send_at - now()) * 1000), 0)::float8 AS "opensInMs"

@@ -21,9 +21,19 @@ export function createEndCode(database: Database) {
   })
 }
 
+/** A right code proves that its address gets mail. */
 const endSql = `
-  UPDATE notice n SET code_end = ended.code_end
-  FROM (SELECT DISTINCT ON (id) id, code_end
-        FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS given (id, code_end, n)
-        ORDER BY id, code_end <> 'passed', n) AS ended
-  WHERE n.id = ended.id AND ${byIndex} AND (n.code_end IS NULL OR ended.code_end = 'passed')`
+  WITH ended AS (
+    SELECT DISTINCT ON (id) id, code_end
+    FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS given (id, code_end, n)
+    ORDER BY id, code_end <> 'passed', n
+  ), written AS (
+    UPDATE notice n SET code_end = ended.code_end
+    FROM ended
+    WHERE n.id = ended.id AND ${byIndex} AND (n.code_end IS NULL OR ended.code_end = 'passed')
+    RETURNING n.app, n.recipient_hash, n.code_end
+  )
+  UPDATE suppression s SET ended_at = now()
+  FROM written n
+  WHERE n.code_end = 'passed' AND s.recipient_hash = n.recipient_hash AND s.app = n.app
+    AND s.reason = 'bounced' AND s.ended_at IS NULL`

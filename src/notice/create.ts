@@ -11,6 +11,7 @@ import { orLate } from '../base/deadline.ts'
 import type { NoticeId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
+import type { SuppressionReason } from '../base/suppression.ts'
 import { activeTraceParent, traced } from '../base/traces.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
@@ -33,6 +34,8 @@ export interface NoticeDraft {
   /** Counted from `sendAt` if that is set. */
   ttlMs: number
   sendAt?: Date | undefined
+  /** The providers of its route, to find out whether the recipient has opted out of all of them. */
+  providers?: readonly string[] | undefined
 }
 
 /** A notice before its row is committed. */
@@ -53,8 +56,8 @@ const maxUnanswered = 10_000
 export function createNoticeCreator(deps: {
   store: NoticeStore
   producer: Producer
-  /** The keyed hash by which notices of a recipient are found. */
-  hashRecipient: (channel: Channel, to: string) => Buffer
+  /** The keyed hashes by which notices of a recipient are found: for a new row, then by the previous secret. */
+  hashesOf: (channel: Channel, to: string) => readonly Buffer[]
   /** Encrypts the variables. They can be decrypted only with the same id. */
   seal: (text: string, noticeId: NoticeId) => Buffer
   metrics: Metrics
@@ -63,7 +66,7 @@ export function createNoticeCreator(deps: {
   /** PostgreSQL's time. */
   nowMs: () => number
 }) {
-  const { store, producer, hashRecipient, seal, metrics, log, isTestRecipient, nowMs } = deps
+  const { store, producer, hashesOf, seal, metrics, log, isTestRecipient, nowMs } = deps
   const unanswered = createUntilAnswered({ maxAgeMs: abandonForMs, maxEntries: maxUnanswered })
   const abandon = createBatcher<string, void>({
     maxItems: 200,
@@ -74,12 +77,13 @@ export function createNoticeCreator(deps: {
   /**
    * Resolves with the times of the committed row. Throws Unavailable if it was not committed within `timeoutMs`; if it
    * appears later, it is closed as `abandoned`. A test recipient gets no message, so its notice has times but no row.
+   * Returns the reason if the recipient must get nothing; then there is no row.
    */
   async function createNotice(
     notice: PreparedNotice,
     params: Params,
     timeoutMs: number,
-  ): Promise<CreatedNotice> {
+  ): Promise<CreatedNotice | SuppressionReason> {
     if (isTestRecipient(notice.to)) {
       metrics.testSends.inc({ channel: notice.channel })
       return withTimes(notice, new Date(nowMs()))
@@ -89,25 +93,30 @@ export function createNoticeCreator(deps: {
     const createdAt = await traced(span, () => commit(notice, params, timeoutMs))
     if (!createdAt) throw new Error(`there is a notice ${notice.id} already`)
     const { id, kind, channel } = notice
+    if (typeof createdAt === 'string') {
+      metrics.suppressed.inc({ kind, channel, reason: createdAt })
+      return createdAt
+    }
     metrics.accepted.inc({ kind, channel })
     const delayMs = Math.max(0, (notice.sendAt?.getTime() ?? 0) - Date.now())
     producer.add({ id, kind, channel, delayMs }).catch((error) => log.enqueueFailed(1, error))
     return withTimes(notice, createdAt)
   }
 
-  /** The time of the committed row; null if its id existed already. */
+  /** The time of the committed row; null if its id existed already; the reason if the recipient must get nothing. */
   async function commit(
     notice: PreparedNotice,
     params: Params,
     timeoutMs: number,
-  ): Promise<Date | null> {
+  ): Promise<Date | SuppressionReason | null> {
+    const [recipientHash, earlierHash] = hashesOf(notice.channel, notice.to) as [Buffer, Buffer?]
     const creating = store.insert({
       id: notice.id,
       app: notice.app,
       kind: notice.kind,
       channel: notice.channel,
       recipient: notice.to,
-      recipientHash: hashRecipient(notice.channel, notice.to),
+      ...{ recipientHash, earlierHash, providers: notice.providers },
       scene: notice.scene ?? null,
       template: notice.template,
       locale: notice.locale,

@@ -1,9 +1,11 @@
 /** Inserts rows. Many inserts share a statement, and each reports whether its id existed already. */
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
+import type { SuppressFor, SuppressionReason } from '../base/suppression.ts'
 import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
 import { noticeFormat } from './format.ts'
+import { inForceSql, suppressValues } from './suppressions.ts'
 
 export interface NewNotice {
   id: string
@@ -12,6 +14,10 @@ export interface NewNotice {
   channel: Channel
   recipient: string
   recipientHash: Buffer
+  /** The hash by the previous secret, during a rotation. */
+  earlierHash?: Buffer | undefined
+  /** The providers of its route. */
+  providers?: readonly string[] | undefined
   scene: string | null
   template: string
   locale: string
@@ -24,21 +30,27 @@ export interface NewNotice {
   traceParent?: string | undefined
 }
 
-/** Returns the creation time by PostgreSQL's clock after the commit; null if the id existed already. */
-export function createInsert(database: Database) {
-  return createBatcher<NewNotice, Date | null>({
+/**
+ * Returns the creation time by PostgreSQL's clock after the commit; null if the id existed already. For a recipient that must
+ * get nothing, it returns the reason and inserts nothing. The statement finds that itself, so it costs no other one.
+ */
+export function createInsert(database: Database, suppressFor: () => SuppressFor) {
+  return createBatcher<NewNotice, Date | SuppressionReason | null>({
     maxItems: 200,
     maxConcurrent: 2,
     async run(notices) {
-      const rows = await database.query<{ id: string; createdAtMs: number }>(
-        'notice-create',
-        createSql,
-        columns(notices, [
+      const rows = await database.query<Inserted>('notice-create', createSql, [
+        ...columns(notices, [
           ...(['id', 'app', 'kind', 'channel', 'recipient', 'recipientHash', 'scene'] as const),
           ...(['template', 'locale', 'sealedParams', 'sendAt', 'ttlMs', 'traceParent'] as const),
+          'earlierHash',
+          ({ providers }) => providers?.join(',') ?? null,
         ]),
+        suppressValues(suppressFor()),
+      ])
+      const created = new Map(
+        rows.map((row) => [row.id, row.because ?? new Date(Math.floor(row.createdAtMs))]),
       )
-      const created = new Map(rows.map((row) => [row.id, new Date(Math.floor(row.createdAtMs))]))
       return notices.map(({ id }) => {
         const createdAt = created.get(id) ?? null
         // If an id is twice in a batch, only the first made the row.
@@ -49,18 +61,41 @@ export function createInsert(database: Database) {
   })
 }
 
+type Inserted = { id: string } & (
+  | { createdAtMs: number; because: null }
+  | { createdAtMs: null; because: SuppressionReason }
+)
+
+/** Why the recipient of `new` must get nothing; null if it may get the message. */
+const becauseSql = `
+  SELECT CASE WHEN bool_or(s.reason = 'bounced') THEN 'bounced'
+              WHEN new.kind = 'notice' AND bool_or(s.reason = 'complained') THEN 'complained'
+              WHEN new.providers <@ array_agg(s.provider) FILTER (WHERE s.reason = 'opted_out') THEN 'opted_out' END AS because
+  FROM suppression s
+  WHERE s.recipient_hash = ANY (ARRAY[new.recipient_hash, new.earlier_hash]) AND s.app = new.app AND ${inForceSql(16)}`
+
 // All times are PostgreSQL's, except `send_at`. The process's clock is not used.
 const createSql = `
-  INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
-                      sealed_params, created_at, send_at, expires_at, due_at, trace_parent, format)
-  SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
-         now(), send_at,
-         coalesce(send_at, now()) + ttl_ms * interval '1 millisecond', coalesce(send_at, now()),
-         trace_parent, ${noticeFormat}
-  FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
-              $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::float8[],
-              $13::text[])
-    AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
-            sealed_params, send_at, ttl_ms, trace_parent)
-  ON CONFLICT (id) DO NOTHING
-  RETURNING id, (extract(epoch FROM created_at) * 1000)::float8 AS "createdAtMs"`
+  WITH given AS (
+    SELECT new.*, (${becauseSql}) AS because FROM (
+      SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
+             send_at, ttl_ms, trace_parent, earlier_hash, string_to_array(providers, ',') AS providers
+      FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
+                  $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::float8[],
+                  $13::text[], $14::bytea[], $15::text[])
+        AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
+                sealed_params, send_at, ttl_ms, trace_parent, earlier_hash, providers)) AS new
+  ), created AS (
+    INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
+                        sealed_params, created_at, send_at, expires_at, due_at, trace_parent, format)
+    SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
+           now(), send_at,
+           coalesce(send_at, now()) + ttl_ms * interval '1 millisecond', coalesce(send_at, now()),
+           trace_parent, ${noticeFormat}
+    FROM given WHERE because IS NULL
+    ON CONFLICT (id) DO NOTHING
+    RETURNING id, created_at
+  )
+  SELECT id, (extract(epoch FROM created_at) * 1000)::float8 AS "createdAtMs", NULL AS because FROM created
+  UNION ALL
+  SELECT id, NULL, because FROM given WHERE because IS NOT NULL`

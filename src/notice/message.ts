@@ -60,6 +60,8 @@ export interface Message {
   locale: string
   /** The variables that this edition shows. */
   params: Params
+  /** The names of the providers of its route. */
+  providers: readonly string[]
 }
 
 export type ReadMessage = ReturnType<typeof createReadMessage>
@@ -73,12 +75,17 @@ export function createReadMessage(deps: {
     Templates,
     'has' | 'isOfPlugin' | 'findLocale' | 'variables' | 'uses' | 'pathVariables'
   >
-  /** True if a route of the policy file fits. */
-  isRouted(message: { channel: Channel; country: string; template: string; app: string }): boolean
+  /** The names of the providers of the route that fits; empty if none fits. */
+  providersOf(message: {
+    channel: Channel
+    country: string
+    template: string
+    app: string
+  }): readonly string[]
   /** Test recipients get no messages and need no route. */
   isTestRecipient(to: string): boolean
 }) {
-  const { templates, normaliseRecipient, isRouted, isTestRecipient } = deps
+  const { templates, normaliseRecipient, providersOf, isTestRecipient } = deps
 
   return function readMessage(
     kind: 'captcha' | 'notice',
@@ -89,7 +96,8 @@ export function createReadMessage(deps: {
     const recipient = normaliseRecipient(channel, asked.to)
     if (recipient.kind !== 'ok') return refusedRecipient(recipient)
     const { to, country } = recipient
-    if (!isTestRecipient(to) && !isRouted({ app, country, channel, template })) {
+    const providers = providersOf({ app, country, channel, template })
+    if (!isTestRecipient(to) && providers.length === 0) {
       return invalidRequest('channel', 'noRoute', { channel })
     }
     const isKnown = templates.has(template) && (isInProcess || !templates.isOfPlugin(template))
@@ -119,7 +127,7 @@ export function createReadMessage(deps: {
     }
     // Variables of other editions are left out for the same reason.
     const shown = Object.entries(params).filter(([name]) => needed.has(name))
-    return { to, country, locale, params: Object.fromEntries(shown) }
+    return { to, country, locale, params: Object.fromEntries(shown), providers }
   }
 }
 

@@ -100,14 +100,20 @@ export function createPipeline(deps: {
 
   async function make(
     notice: PreparedNotice,
-    { policy, fields, params, answerBy }: Sending,
+    { policy, fields, params, caller, answerBy }: Sending,
     steps: Steps,
   ): Promise<SendOutcome> {
+    const requestId = requestIdOf(notice.id)
     const { taken, giveBack } = createTaken()
+    const ofKind = createTaken()
+    /** The challenge and the uses of the caller stay taken, because each such request costs a look-up. */
+    const refuseUnreachable = () => {
+      taken.keep()
+      quota.releaseUnsent(policy, fields, requestId)
+    }
     try {
       const entry = (await steps.enter?.(taken)) ?? { isHuman: true }
       if ('outcome' in entry) return entry
-      const requestId = requestIdOf(notice.id)
       const decision = await quota.acquire(policy, fields, requestId, entry.isHuman)
       if (!decision.admitted) {
         const limited = limitedBy(policy, decision)
@@ -116,19 +122,24 @@ export function createPipeline(deps: {
       taken.add(() => quota.release(policy, fields, requestId))
       const answering = steps.answer(notice)
       if (!(await canReach(notice))) {
-        // The challenge and the uses of the caller stay taken, because each look-up in DNS costs.
-        taken.keep()
-        quota.releaseUnsent(policy, fields, requestId)
+        refuseUnreachable()
         return { outcome: 'invalid_recipient', because: 'no_server' }
       }
-      const prepared = await steps.prepare?.(notice, taken, requestId)
+      const prepared = await steps.prepare?.(notice, ofKind.taken, requestId)
       const all = { ...params, ...prepared?.params }
       const created = await createNotice(notice, all, answerBy - performance.now())
+      if (typeof created === 'string') {
+        refuseUnreachable()
+        // A page's visitor may be anyone, and learns no more than that this recipient gets nothing.
+        return { outcome: 'destination_not_allowed', ...(caller.isPage ? {} : { reason: created }) }
+      }
       taken.keep()
+      ofKind.taken.keep()
       await prepared?.afterCommit()
       const resendAtMs = created.createdAt.getTime() + decision.nextInMs
       return acceptedAs(created, await answering, resendAtMs)
     } finally {
+      ofKind.giveBack()
       giveBack()
     }
   }

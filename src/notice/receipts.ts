@@ -2,7 +2,9 @@
  * Receipts: later reports of a provider about a message that it accepted. They arrive twice, late, in any order, or before
  * Postern has written `sent`. The state of the notice is the same in every case:
  *
- * - A receipt moves its notice from `sent` to `delivered` or `failed`, once. It does nothing else.
+ * - A receipt moves its notice from `sent` to `delivered` or `failed`, once.
+ * - A bounce, a complaint or an opt-out also begins a suppression of the recipient, in any state of the notice
+ *   (suppressions.ts). Of these, only a bounce moves the notice.
  * - A receipt whose notice is not `sent` yet is stored and tried again. The provider receives 2xx, so an early receipt is
  *   not lost.
  * - A receipt without a matching notice is dropped after an hour, and counted.
@@ -14,10 +16,11 @@ import { createBatcher } from '../base/batcher.ts'
 import { isForeignId, isId } from '../base/ids.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { Receipt } from '../base/receipt.ts'
-import { byChannelSql } from '../recipient/channels.ts'
+import { type SuppressionReason, suppressionReasons } from '../base/suppression.ts'
 import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
-import { insertEvents, type WantedEvents } from './outbox.ts'
+import type { WantedEvents } from './outbox.ts'
+import { againSql, applySqlFor, findSql, forgetSql, keepSql } from './receipt-sql.ts'
 
 interface Row {
   provider: string
@@ -51,22 +54,19 @@ export function createReceipts(
   wantedEvents: WantedEvents = [],
   onUnused: (provider: string, result: UnusedReceipt) => void = () => {},
 ) {
-  const applySql = `${applyMove}${insertEvents(wantedEvents)}${applied}`
+  const applySql = applySqlFor(wantedEvents)
   const apply = createBatcher<Row, Fate>({
     maxItems: 200,
     maxConcurrent: 2,
     async run(rows) {
-      const fates = await database.query<{ n: number; isMoved: boolean; isRecipient: boolean }>(
-        'receipt-apply',
-        applySql,
-        columnsOf(rows),
-      )
+      const fates = await database.query<Applied>('receipt-apply', applySql, columnsOf(rows))
+      for (const { n, isNews } of fates) if (isNews) began(rows[Number(n) - 1])
       const byRow = new Map(fates.map((fate) => [Number(fate.n), fate]))
       return rows.map(({ outcome }, index) => {
         const fate = byRow.get(index + 1)
         if (!fate) return 'unmatched'
         if (!fate.isRecipient) return 'other_recipient'
-        return fate.isMoved ? outcome : 'repeated'
+        return fate.isMoved || fate.isNews ? outcome : 'repeated'
       })
     },
   })
@@ -108,6 +108,10 @@ export function createReceipts(
     },
   }
 
+  function began({ provider, outcome: reason }: Partial<Row> = {}): void {
+    if (provider !== undefined && isReason(reason)) metrics.suppressions.inc({ provider, reason })
+  }
+
   function count(provider: string, result: Fate | 'malformed' | 'early'): void {
     metrics.receipts.inc({ provider, result })
     if (isUnused(result)) onUnused(provider, result)
@@ -137,6 +141,18 @@ export function createReceipts(
 const isUnused = (fate: Fate | 'malformed' | 'early' | undefined): fate is UnusedReceipt =>
   fate === 'unmatched' || fate === 'other_recipient' || fate === 'malformed'
 
+interface Applied {
+  n: number
+  isRecipient: boolean
+  /** The notice has a new state. */
+  isMoved: boolean
+  /** A suppression began. */
+  isNews: boolean
+}
+
+const isReason = (outcome: unknown): outcome is SuppressionReason =>
+  suppressionReasons.some((reason) => reason === outcome)
+
 /** Undefined if the receipt has no id by which a notice could be found. */
 function rowOf(provider: string, receipt: Receipt): Row | undefined {
   const { messageId, otherMessageId, noticeId, outcome, detail, recipients } = receipt
@@ -152,8 +168,11 @@ function rowOf(provider: string, receipt: Receipt): Row | undefined {
   return row.messageId === null && row.noticeId === null ? undefined : row
 }
 
-const referenceOf = ({ messageId, noticeId, recipients }: Row) =>
-  [messageId ?? noticeId, recipients].filter(Boolean).join(' ')
+/** A complaint or an opt-out may follow a receipt about the delivery of the same message. */
+const referenceOf = ({ messageId, noticeId, recipients, outcome }: Row) =>
+  [messageId ?? noticeId, recipients, isStateless(outcome) && outcome].filter(Boolean).join(' ')
+
+const isStateless = (outcome: Row['outcome']) => outcome === 'complained' || outcome === 'opted_out'
 
 const columnsOf = (rows: readonly Row[]) =>
   columns(rows, [
@@ -161,79 +180,3 @@ const columnsOf = (rows: readonly Row[]) =>
     ...(['otherMessageId', 'recipients'] as const),
     referenceOf,
   ])
-
-const receiptRows = `unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
-    WITH ORDINALITY AS r (provider, message_id, notice_id, outcome, detail, other_message_id, recipients, reference, n)`
-
-/** Numbers are international, or national with zeros before them, so the ends are compared. */
-const isRecipient = `(r.recipients IS NULL OR notice.recipient IS NULL OR EXISTS (
-        SELECT FROM unnest(string_to_array(r.recipients, ',')) AS number
-        WHERE notice.recipient LIKE '%' || right(ltrim(number, '0'), 8)))`
-
-/** A provider may name the recipient in its reason, which events and logs would show. Numbers are written in many ways. */
-const namesRecipient = byChannelSql('notice.channel', (kind) =>
-  kind.isNamedInSql('first.detail', 'notice.recipient'),
-)
-
-/**
- * One row per receipt whose notice was found, in `sent` or a later state. A receipt with another message id changes
- * nothing: it is for another call, or for another part of a long text.
- */
-const applyMove = `
-  WITH found AS (
-    SELECT r.n, r.outcome, r.detail, notice.id, notice.state, notice.fits, notice.is_recipient
-    FROM ${receiptRows}
-    CROSS JOIN LATERAL (
-      SELECT id, state, coalesce(provider_message_id = r.message_id, true) AS fits, true AS is_recipient
-      FROM notice
-      WHERE id = r.notice_id AND provider = r.provider
-      UNION ALL
-      SELECT id, state, true, ${isRecipient} FROM notice
-      WHERE r.notice_id IS NULL AND provider = r.provider
-        AND provider_message_id = ANY (ARRAY[r.message_id, r.other_message_id])
-      ORDER BY is_recipient DESC, id DESC LIMIT 1
-    ) AS notice
-  ), first AS (
-    SELECT DISTINCT ON (id) * FROM found WHERE state = 'sent' AND fits AND is_recipient ORDER BY id, n
-  ), moved AS (
-    UPDATE notice
-    SET state = first.outcome, finished_at = now(),
-        error = CASE WHEN first.outcome = 'failed'
-                     THEN 'not_delivered' || CASE WHEN ${namesRecipient} THEN ''
-                                                  ELSE coalesce(' (' || first.detail || ')', '') END END
-    FROM first WHERE notice.id = first.id AND notice.state = 'sent'
-    RETURNING first.n, notice.*
-  )`
-
-const applied = `
-  SELECT found.n, found.is_recipient AS "isRecipient", moved.n IS NOT NULL AS "isMoved" FROM found LEFT JOIN moved ON moved.n = found.n`
-
-const keepSql = `
-  INSERT INTO early_receipt (provider, reference, message_id, notice_id, outcome, detail, other_message_id,
-                             recipients, look_at)
-  SELECT r.provider, r.reference, r.message_id, r.notice_id, r.outcome, r.detail, r.other_message_id,
-         r.recipients, now() + interval '1 second'
-  FROM ${receiptRows}
-  ON CONFLICT DO NOTHING`
-
-const rowColumns = `provider, message_id AS "messageId", notice_id AS "noticeId", outcome, detail,
-  other_message_id AS "otherMessageId", recipients`
-
-const findSql = `SELECT ${rowColumns} FROM early_receipt WHERE notice_id = $1 LIMIT 1`
-
-/** The pause grows with the age of the receipt. The last try is at the end of its hour. */
-const againSql = `
-  WITH again AS (
-    UPDATE early_receipt
-    SET look_at = now() + greatest(interval '1 second', least(
-          now() - received_at, received_at + $2 * interval '1 millisecond' - now()))
-    WHERE (provider, reference) IN (
-      SELECT provider, reference FROM early_receipt WHERE look_at <= now()
-      ORDER BY look_at LIMIT $1 FOR UPDATE SKIP LOCKED)
-    RETURNING *
-  )
-  SELECT ${rowColumns}, received_at <= now() - $2 * interval '1 millisecond' AS "isOver"
-  FROM again ORDER BY received_at`
-
-const forgetSql = `
-  DELETE FROM early_receipt WHERE (provider, reference) IN (SELECT * FROM unnest($1::text[], $2::text[]))`

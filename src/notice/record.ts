@@ -5,6 +5,7 @@ import { amongIds, rangeOf, workerSpacing } from './claim.ts'
 import { columns } from './columns.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
 import type { Attempt } from './states.ts'
+import { type Suppression, suppressSql } from './suppressions.ts'
 
 /** The result that a worker writes. `pending` needs `retryInMs`. */
 export interface NoticeOutcome {
@@ -18,6 +19,8 @@ export interface NoticeOutcome {
   provider?: string | undefined
   providerMessageId?: string | null | undefined
   error?: string
+  /** The latest call showed that the recipient must get nothing, or nothing of this provider. */
+  suppresses?: Pick<Suppression, 'reason' | 'provider'> | undefined
   /** An earlier statement for this outcome gave no answer, and may have been committed. */
   isRepeat?: boolean
 }
@@ -28,7 +31,7 @@ export interface NoticeOutcome {
  */
 export function createRecord(database: Database, wantedEvents?: WantedEvents) {
   const recordSql = `
-  WITH moved AS (${recordMove})${insertEvents(wantedEvents)}
+  WITH moved AS (${recordMove})${insertEvents(wantedEvents)}, suppressed AS (${suppressSql(newlySuppressed)})
   SELECT id FROM moved`
   return createBatcher<NoticeOutcome, boolean>({
     maxItems: 100,
@@ -40,6 +43,8 @@ export function createRecord(database: Database, wantedEvents?: WantedEvents) {
           ...(['id', 'claims', 'state'] as const),
           ({ attempts }) => JSON.stringify(attempts),
           ...(['retryInMs', 'provider', 'providerMessageId', 'error'] as const),
+          ({ suppresses }) => suppresses?.reason ?? null,
+          ({ suppresses }) => suppresses?.provider ?? null,
         ]),
         ...rangeOf(outcomes.map(({ id }) => id)),
       ])
@@ -84,8 +89,12 @@ const recordMove = `
       error = new.error,
       sent_at = CASE WHEN new.state = 'sent' THEN now() END,
       finished_at = CASE WHEN new.state <> 'pending' THEN now() END
-  FROM unnest($1::uuid[], $2::int[], $3::text[], $4::jsonb[], $5::float8[], $6::text[], $7::text[], $8::text[])
-    AS new (id, claims, state, attempts, retry_in_ms, provider, provider_message_id, error)
+  FROM unnest($1::uuid[], $2::int[], $3::text[], $4::jsonb[], $5::float8[], $6::text[], $7::text[], $8::text[],
+              $9::text[], $10::text[])
+    AS new (id, claims, state, attempts, retry_in_ms, provider, provider_message_id, error, reason, suppressed_by)
   WHERE n.id = new.id AND n.state IN ('pending', 'sending') AND n.claims = new.claims
-    AND ${amongIds(9)}
-  RETURNING n.*`
+    AND ${amongIds(11)}
+  RETURNING n.*, new.reason, new.suppressed_by`
+
+const newlySuppressed = `(
+    SELECT DISTINCT app, recipient_hash, reason, suppressed_by AS provider FROM moved WHERE reason IS NOT NULL) AS news`

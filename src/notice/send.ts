@@ -35,13 +35,14 @@ export function createSendNotice(deps: {
     const { channel, template, ttl: ttlMs = deps.ttlMs } = asked
     const message = readMessage('notice', asked, caller)
     if ('outcome' in message) return message
-    const { to, locale, country, params } = message
+    const { to, locale, country, params, providers } = message
     const sendAt = asked.sendAt === undefined ? undefined : new Date(asked.sendAt)
     const aheadMs = (sendAt?.getTime() ?? 0) - nowMs()
     if (aheadMs > furthestAheadMs) return invalidRequest('sendAt', 'tooFarAhead')
     const ahead = aheadMs > 0 ? { sendAt } : {}
     const { app } = caller
-    const draft = { app, kind: 'notice', channel, to, template, locale, ttlMs, ...ahead } as const
+    const named = { app, kind: 'notice', channel, to, template, locale } as const
+    const draft = { ...named, ttlMs, providers, ...ahead }
     const fields = quota.fieldsOf(draft, params, originOf(caller, asked.ip, country))
     const sending = { draft, params, caller, policy, fields, asked, answerBy }
     return send(sending, { answer: async () => ({ template }) })

@@ -21,6 +21,8 @@
  *   `sent`.
  * - `delivered`, `failed` and `expired` are final. A trigger in the database allows only these moves.
  */
+import { suppressionReasons } from '../base/suppression.ts'
+
 export const noticeStates = [
   'pending',
   'sending',
@@ -37,6 +39,7 @@ export type NoticeState = (typeof noticeStates)[number]
 /** The errors of a notice that ended unsent: `error` of the notice. docs/http.md describes each. */
 export const unsentReasons = [
   'invalid_recipient',
+  ...suppressionReasons,
   'rejected',
   'tries_used_up',
   'outcome_unknown',

@@ -4,6 +4,7 @@
  * Inserts, claims and outcomes happen with every message, so each statement has many rows. PostgreSQL's clock decides
  * all times (due, expired), because workers' clocks differ.
  */
+import { defaultSuppressFor, type SuppressFor } from '../base/suppression.ts'
 import type { Database } from '../storage/database.ts'
 import { createBrowse } from './browse.ts'
 import { createClaim, createExtend, createFindOpen, createTakeBack } from './claim.ts'
@@ -24,11 +25,14 @@ export function createNoticeStore(
     claimMs: number
     /** The events to write for moves. */
     wantedEvents?: WantedEvents
+    /** How long reports about a recipient hold. */
+    suppressFor?: () => SuppressFor
   },
 ) {
+  const suppressFor = options.suppressFor ?? (() => defaultSuppressFor)
   return {
-    insert: createInsert(database),
-    findOpen: createFindOpen(database),
+    insert: createInsert(database, suppressFor),
+    findOpen: createFindOpen(database, suppressFor),
     claim: createClaim(database, options.claimMs),
     extend: createExtend(database),
     takeBack: createTakeBack(database),

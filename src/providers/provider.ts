@@ -50,6 +50,11 @@ export type SendResult =
        * Only from this sender or by this vendor: an opt-out, or a list of the vendor. Then the next provider is called.
        */
       readonly isBarredHere?: true
+      /**
+       * Future messages are refused too: to this recipient after `bounced` (there is no such mailbox), by this provider
+       * after `opted_out`.
+       */
+      readonly suppresses?: 'bounced' | 'opted_out'
     }
   /**
    * Not accepted now, only because of this recipient or message: greylisting, a full mailbox, a domain without servers, a

@@ -10,15 +10,18 @@ export function accepted(messageId?: unknown): SendResult {
 export const defaultRetryAfterMs = 1_000
 
 /**
- * A result of a table of errors. `retryAfterMs` is for `throttled`. `barred`: the recipient has opted out of this sender, or the
- * vendor sends nothing to the number. Another provider may send it.
+ * A result of a table of errors. `retryAfterMs` is for `throttled`. `barred`: the
+ * vendor sends nothing to the number. `opted_out`: the recipient has opted out of this sender. Another provider may send it.
  */
 export function refused(
-  kind: Refusal | 'barred',
+  kind: Refusal | 'barred' | 'opted_out',
   detail: string,
   retryAfterMs = defaultRetryAfterMs,
 ): SendResult {
-  if (kind === 'barred') return { kind: 'invalid_recipient', isBarredHere: true, detail }
+  if (kind === 'barred' || kind === 'opted_out') {
+    const barred = { kind: 'invalid_recipient', isBarredHere: true, detail } as const
+    return kind === 'barred' ? barred : { ...barred, suppresses: kind }
+  }
   return kind === 'throttled' ? { kind, retryAfterMs, detail } : { kind, detail }
 }
 

@@ -3,6 +3,7 @@
  * can't read the result as two recipients.
  */
 import type { Channel } from '../base/channel.ts'
+import { suppressionReasons } from '../base/suppression.ts'
 import type {
   AddressKind,
   Invalid,
@@ -21,7 +22,14 @@ export type RecipientResult =
 export type RefusedRecipient =
   /** `no_server`: the domain of the address accepts no mail. */
   | { outcome: 'invalid_recipient'; because: InvalidBecause | 'no_server' }
-  | { outcome: 'destination_not_allowed'; reason: 'country' | 'type' | 'mail' | 'refused' }
+  /** Without a reason for callers in pages, if a report about the recipient forbids it. */
+  | { outcome: 'destination_not_allowed'; reason?: NotAllowedReason }
+
+export const notAllowedReasons = [
+  ...(['country', 'type', 'mail', 'refused'] as const),
+  ...suppressionReasons,
+] as const
+type NotAllowedReason = (typeof notAllowedReasons)[number]
 
 const reasonOf = {
   country: 'country',

@@ -7,6 +7,7 @@ import type { CodeStore } from '../captcha/code-store.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Limiter, Policies } from '../limiter/index.ts'
 import type { NoticeStore } from '../notice/store.ts'
+import type { Suppression, Suppressions } from '../notice/suppressions.ts'
 import type { Quota } from '../rules/quota.ts'
 import { findRule } from '../rules/recipient-rules.ts'
 import type { CheckEntry, DecisionLog, RefusalEntry } from './decision-log.ts'
@@ -47,6 +48,8 @@ export interface Story {
   checks: CheckEntry[]
   notices: NoticeRow[]
   operations: Operation[]
+  /** Reports because of which the recipient gets no messages. */
+  suppressions: Suppression[]
 }
 
 export type Support = ReturnType<typeof createSupport>
@@ -65,6 +68,7 @@ const maxShown = 20
 export function createSupport(deps: {
   store: Pick<NoticeStore, 'search' | 'scenesOf'>
   operations: Operations
+  suppressions: Suppressions
   decisions: Pick<DecisionLog, 'find'>
   codes: Pick<CodeStore, 'look' | 'scenesOf' | 'drop'>
   limiter: Pick<Limiter, 'peek' | 'reset'>
@@ -72,22 +76,26 @@ export function createSupport(deps: {
   secrets: Pick<Secrets, 'recipientHash' | 'recipientHashes'>
   policies: () => Policies
 }) {
-  const { store, operations, decisions, codes, limiter, quota, secrets, policies } = deps
+  const { store, operations, suppressions, decisions, codes, limiter, quota, secrets, policies } =
+    deps
 
   /** The data that is needed before the limits are read. */
   async function findKnown(asked: LookUpRequest) {
     const { app, channel, to } = asked
     const recipientHashes = secrets.recipientHashes(channel, to)
-    const [{ items: notices }, sentFor, liveFor, done, { refusals, checks }] = await Promise.all([
-      store.search({ app, recipientHashes, limit: maxShown }),
-      store.scenesOf(app, recipientHashes),
-      codes.scenesOf({ app, channel, to }),
-      operations.find(app, recipientHashes),
-      decisions.find({ app, channel, to }),
-    ])
+    const [{ items: notices }, sentFor, liveFor, done, suppressed, { refusals, checks }] =
+      await Promise.all([
+        store.search({ app, recipientHashes, limit: maxShown }),
+        store.scenesOf(app, recipientHashes),
+        codes.scenesOf({ app, channel, to }),
+        operations.find(app, recipientHashes),
+        suppressions.find(app, recipientHashes),
+        decisions.find({ app, channel, to }),
+      ])
     const scenes = [...new Set([defaultScene, ...liveFor, ...sentFor])]
     const subjects = subjectsOf(asked, { scenes, refusals }, policies(), quota)
-    return { notices, operations: done, refusals, checks, scenes, subjects }
+    const ofRecipient = { notices, operations: done, suppressions: suppressed }
+    return { ...ofRecipient, refusals, checks, scenes, subjects }
   }
 
   async function statesOf({ rule, fields, isRemembered }: Subject): Promise<LimitState[]> {
@@ -132,7 +140,7 @@ export function createSupport(deps: {
     },
 
     /**
-     * Deletes counts of a recipient, lifts locks and ends codes, so that the person can go on. It is recorded first, so that
+     * Deletes counts of a recipient, lifts locks, and ends codes and suppressions, so that the person can go on. It is recorded first, so that
      * no reset is done without a record. If Redis is then away, the caller must send the reset again.
      *
      * Only counts whose key contains the recipient are deleted. Counts shared with others (an address, a prefix, a country,
@@ -149,6 +157,7 @@ export function createSupport(deps: {
       })
       await Promise.all([
         ...wanted.map(({ rule, fields }) => limiter.reset(rule.policy, fields, rule.name)),
+        what.includes('suppression') && suppressions.end(app, secrets.recipientHashes(channel, to)),
         ...(what.includes('code')
           ? scenes.map((scene) => codes.drop({ app, scene, channel, to }))
           : []),

@@ -39,6 +39,10 @@ export async function deleteOldRows({ query, nowMs }: Pass, rowsMs: number): Pro
 export const deleteOldOperations = (pass: Pass, rowsMs: number) =>
   deleteByAge(pass, 'operation', rowsMs)
 
+/** Deletes suppressions. They contain only the hash of a recipient. */
+export const deleteOldSuppressions = (pass: Pass, keptMs: number) =>
+  deleteByAge(pass, 'suppression', keptMs)
+
 /** Deletes decisions of the default partition. Other partitions are dropped as a whole. */
 export const deleteOldDecisions = (pass: Pass, decisionsMs: number) =>
   deleteByAge(pass, 'decision_default', decisionsMs)

@@ -14,6 +14,7 @@ import {
   deleteOldDecisions,
   deleteOldOperations,
   deleteOldRows,
+  deleteOldSuppressions,
   eraseRecipients,
   type Pass,
 } from './erase.ts'
@@ -29,6 +30,7 @@ export interface RetentionPolicy {
   recipientMs: number
   rowsMs: number
   decisionsMs: number
+  suppressionsMs: number
 }
 
 const everyMs = 3_600_000
@@ -87,6 +89,7 @@ async function retainOn(
   await alone('old_rows', 'notices', () => deleteOldRows(pass, policy.rowsMs))
   await alone('old_rows', 'decisions', () => deleteOldDecisions(pass, policy.decisionsMs))
   await alone('old_rows', 'operations', () => deleteOldOperations(pass, policy.rowsMs))
+  await alone('old_rows', 'suppressions', () => deleteOldSuppressions(pass, policy.suppressionsMs))
   await alone('erasure', 'recipients', () => eraseRecipients(pass, policy.recipientMs))
   await alone('old_rows', 'idempotency keys', async () => {
     while (!isStopped() && (await gently(removeOldKeys)) > 0);

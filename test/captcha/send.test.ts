@@ -84,7 +84,7 @@ async function openRoom(
   const answered = new Set<string>()
   const deps = {
     readMessage: (_: unknown, { to, params }: { to: string; params: Params }) => ({
-      ...{ to, country, locale: 'en', params },
+      ...{ to, country, locale: 'en', params, providers: [] },
     }),
     // The key of a request is its notice's id.
     oncePerKey: {

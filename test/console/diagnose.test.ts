@@ -26,7 +26,8 @@ const of = (over: Partial<Told>) =>
   diagnose(
     {
       ...{ destination: 'allowed', isTestRecipient: false },
-      ...{ codes: [code(2)], refusals: [], checks: [], notices: [], limits: [], operations: [] },
+      ...{ codes: [code(2)], refusals: [], checks: [], notices: [], limits: [] },
+      ...{ operations: [], suppressions: [] },
       ...over,
     },
     nowMs,

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { createMetrics } from '../../src/base/metrics.ts'
+import { suppressionReasons } from '../../src/base/suppression.ts'
 import { unsentReasons } from '../../src/notice/states.ts'
 import { anchorsOf } from '../tools/markdown.ts'
 
@@ -134,7 +135,7 @@ test('an alert reads each reason but those in which nothing was lost', () => {
   const read = rules.flatMap(({ expr }) =>
     [...expr.matchAll(/reason=~"([^"]+)"/g)].flatMap(([, names = '']) => names.split('|')),
   )
-  const noLoss = ['code_gone', 'invalid_recipient', 'postponed']
+  const noLoss = ['code_gone', 'invalid_recipient', 'postponed', ...suppressionReasons]
   expect([...new Set([...read, ...noLoss])].sort()).toEqual([...unsentReasons].sort())
 })
 

@@ -40,6 +40,7 @@ function open(
     opensInMs: 0,
     traceParent: null,
     format: 1,
+    suppressions: null,
   }
   let calls = 0
   const guarded: GuardedProvider = {

@@ -11,7 +11,7 @@ export const secret = 'a secret both sides know'
 export interface Receipt {
   id?: string
   noticeId?: string
-  outcome: 'delivered' | 'failed'
+  outcome: 'delivered' | 'failed' | 'bounced' | 'complained' | 'opted_out'
 }
 
 export function postReceipts(

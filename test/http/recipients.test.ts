@@ -132,6 +132,7 @@ describe('POST /v1/recipients/lookup tells apart', () => {
       checks: [],
       notices: [],
       operations: [],
+      suppressions: [],
     })
   })
 

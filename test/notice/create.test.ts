@@ -31,7 +31,7 @@ function open(over: Partial<NoticeStore> = {}, add?: () => Promise<void>) {
   const creator = createNoticeCreator({
     store: { ...store, ...over },
     producer,
-    hashRecipient: (channel, to) => secrets.recipientHashes(channel, to)[0] as Buffer,
+    hashesOf: secrets.recipientHashes,
     seal: secrets.seal,
     metrics,
     log,
@@ -43,7 +43,12 @@ function open(over: Partial<NoticeStore> = {}, add?: () => Promise<void>) {
     (await metrics.accepted.get()).values
       .filter(({ value }) => value > 0)
       .map(({ labels, value }) => `${labels.kind} ${labels.channel} ${value}`)
-  return { create: creator.createNotice, queued, accepted }
+  async function create(...asked: Parameters<typeof creator.createNotice>) {
+    const created = await creator.createNotice(...asked)
+    if (typeof created === 'string') throw new Error(created)
+    return created
+  }
+  return { create, queued, accepted }
 }
 
 const testRecipient = '+15005550006'

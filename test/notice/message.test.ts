@@ -26,7 +26,7 @@ const readMessage = createReadMessage({
         .flat()
         .includes(name),
   },
-  isRouted: ({ country, app }) => country === 'CN' && app === 'shop',
+  providersOf: ({ country, app }) => (country === 'CN' && app === 'shop' ? ['a'] : []),
   isTestRecipient,
 })
 const read = (kind: 'captcha' | 'notice', over: Partial<SendAsked> = {}, by: object = {}) => {
@@ -47,9 +47,9 @@ const refusal = (path: string, word: FieldWord, values?: Values) => ({
 test('a message: one spelling of the recipient, an edition, and the variables that this edition shows', () => {
   const to = '+8613800138000'
   const params = { name: 'Ada', order: 7 }
-  expect(read('notice')).toEqual({ to, country: 'CN', locale: 'en', params })
+  expect(read('notice')).toEqual({ to, country: 'CN', locale: 'en', params, providers: ['a'] })
   // A variable that only another edition shows would make the content different for the duplicate rule.
-  const inChinese = { to, country: 'CN', locale: 'zh', params: { order: 7 } }
+  const inChinese = { to, country: 'CN', locale: 'zh', params: { order: 7 }, providers: ['a'] }
   expect(read('notice', { locale: 'zh' })).toEqual(inChinese)
   expect(read('captcha', { locale: 'zh' })).toEqual({ ...inChinese, params: {} })
   // Postern sets these variables only for codes.

@@ -73,11 +73,11 @@ test('each is planned once for a connection, without its values', async () => {
 })
 
 test.each([
-  ['notice-open', [ids, ...range]],
+  ['notice-open', [ids, ...range, 'ARRAY[1, 1, 1]']],
   ['notice-claim', [ids, 'ARRAY[1]', 'NULL', '1000', ...range]],
   ['notice-take-back', [ids, 'ARRAY[1]', 'NULL', ...range]],
   ['notice-deferred', [ids, ...range, 'now()']],
-  ['notice-record', [ids, 'ARRAY[1]', ...Array(6).fill('NULL'), ...range]],
+  ['notice-record', [ids, 'ARRAY[1]', ...Array(8).fill('NULL'), ...range]],
 ])(
   '%s reads only the partition of its ids, by the index, although all are empty',
   async (name, values) => {

@@ -347,6 +347,7 @@ describe('smtp', () => {
     const failure = { code: 'EENVELOPE', command: 'RCPT TO', responseCode: 550, response }
     expect(resultOfFailure(failure, false)).toEqual({
       kind: 'invalid_recipient',
+      suppresses: 'bounced',
       detail: 'SMTP 550 5.1.1 at RCPT TO',
     })
   })

@@ -12,7 +12,10 @@ import { eventually } from '../tools/wait.ts'
 
 const dayMs = 86_400_000
 const nowMs = Date.UTC(2026, 10, 21)
-const policy = { recipientMs: 30 * dayMs, rowsMs: 180 * dayMs, decisionsMs: 7 * dayMs }
+const policy = {
+  ...{ recipientMs: 30 * dayMs, rowsMs: 180 * dayMs, decisionsMs: 7 * dayMs },
+  suppressionsMs: 200 * dayMs,
+}
 const recipient = '+8613800138000'
 /** The partitions of the first pass, on a Saturday: one Sunday, and two weeks. */
 const ahead = ['notice_2026_11_22', 'notice_2026_11_23', 'notice_2026_11_30']
@@ -529,6 +532,19 @@ test('what support did goes with the rows, however much it is; the rest stays', 
   await run()
   const { rows } = await pool.query('SELECT count(*)::int AS n FROM operation')
   expect(rows[0].n).toBe(2)
+})
+
+test('reports about recipients are kept for their own time', async () => {
+  const { pool, run } = await table()
+  for (const days of [199, 201]) {
+    await pool.query(
+      `INSERT INTO suppression (app, recipient_hash, reason, provider, at) VALUES ('default', $1, 'bounced', 'mail', $2)`,
+      [randomBytes(16), new Date(nowMs - days * dayMs)],
+    )
+  }
+  await run()
+  const { rows } = await pool.query('SELECT at FROM suppression')
+  expect(rows).toEqual([{ at: new Date(nowMs - 199 * dayMs) }])
 })
 
 test('a pass that could not begin is logged, and tried again in a minute and not in an hour', async () => {

@@ -61,9 +61,18 @@ export function resultOfFailure(
     const isAboutServer = step === 'MAIL FROM' || enhanced?.startsWith('4.3.')
     return { kind: isAboutServer ? 'unavailable' : 'postponed', detail }
   }
-  if (isAboutRecipient(responseCode, enhanced, step)) return { kind: 'invalid_recipient', detail }
+  if (isAboutRecipient(responseCode, enhanced, step)) {
+    const isGone = step !== 'MAIL FROM' && goneCodes.includes(`${enhanced}`)
+    return { kind: 'invalid_recipient', ...(isGone ? { suppresses: 'bounced' } : {}), detail }
+  }
   return { kind: 'rejected', detail }
 }
+
+/**
+ * RFC 3463 and RFC 7505: bad mailbox, bad system, bad syntax, mailbox has moved, null MX. No later mail to the address can
+ * arrive. Servers write other numbers, and a bare 550, also for spam and for policies.
+ */
+const goneCodes = ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10']
 
 const faultWords: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'no answer in time',

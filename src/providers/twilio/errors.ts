@@ -5,13 +5,13 @@ import { type Refusal, refused } from '../send-result.ts'
  * Maps the numbered errors of Twilio's Error and Warning Dictionary to results. Twilio adds more specific numbers over
  * time. So only numbers that change the result are listed; for other errors, the HTTP status decides.
  */
-const kinds: ReadonlyMap<unknown, Refusal | 'barred'> = new Map([
+const kinds: ReadonlyMap<unknown, Refusal | 'barred' | 'opted_out'> = new Map([
   [10001, 'unavailable'], // account is not active
   [20003, 'unavailable'], // permission denied
   [20429, 'throttled'], // too many requests
   [21211, 'invalid_recipient'], // invalid To number
   [21265, 'invalid_recipient'], // To is a short code
-  [21610, 'barred'], // the recipient has opted out of this sender
+  [21610, 'opted_out'], // the recipient has opted out of this sender
   [21611, 'throttled'], // ten hours of messages are queued for this sender
   [21614, 'invalid_recipient'], // To is not a mobile number
   [21635, 'barred'], // To is a landline in a country where Twilio sends to none

@@ -8,21 +8,25 @@ import type { WebhookSettings } from './settings.ts'
 /** Limit for strangers (I21), because the body is read before its signature can be checked. */
 const maxUnprovenBytes = 49_152
 
+/** Left out if it is no code, because a sentence may name the recipient. */
+const codeOfReason = z
+  .string()
+  .regex(/^[\w.:-]{1,80}$/)
+  .optional()
+  .catch(undefined)
+
 const receipt = z
   .object({
     id: z.string().min(1).max(200).optional(),
     noticeId: z.string().min(1).max(200).optional(),
-    outcome: z.enum(['delivered', 'failed']),
+    outcome: z.enum(['delivered', 'failed', 'bounced', 'complained', 'opted_out']),
     at: z.iso
       .datetime({ offset: true })
       .transform((text) => Date.parse(text))
       .optional(),
-    /** Left out if it is no code, because a sentence may name the recipient. */
-    reason: z
-      .string()
-      .regex(/^[\w.:-]{1,80}$/)
-      .optional()
-      .catch(undefined),
+    reason: codeOfReason,
+    /** Another name of `reason`. */
+    detail: codeOfReason,
   })
   .refine(({ id, noticeId }) => id !== undefined || noticeId !== undefined)
 
@@ -47,6 +51,6 @@ function parseReceipts(request: ReceiptRequest, secret: string): ParsedReceipts 
 function readReceipt(report: unknown): Receipt | undefined {
   const { data } = receipt.safeParse(report)
   if (!data) return undefined
-  const { id: messageId, noticeId, outcome, at, reason: detail } = data
+  const { id: messageId, noticeId, outcome, at, detail = data.reason } = data
   return { messageId, noticeId, outcome, at, detail }
 }
