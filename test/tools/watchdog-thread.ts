@@ -27,27 +27,30 @@ setInterval(() => {
 }, 1_000)
 
 /** The first place may be Node's own loop of promises, so some steps follow. */
-const lookMs = 500
+const steps = 10
+const longestLookMs = 10_000
 
 function end(reason: string): void {
   say(`${file}: ${reason}. The process is ended.`)
   const session = new Session()
   session.connectToMainThread()
-  const [places, urls] = [new Set<string>(), new Map<string, string>()]
+  const urls = new Map<string, string>()
   const placeOf = ({ functionName, location }: Debugger.CallFrame) =>
     `    at ${functionName || '(anonymous)'} (${urls.get(location.scriptId)}:${location.lineNumber + 1})`
+  let count = 0
   session.on('Debugger.scriptParsed', ({ params }) => urls.set(params.scriptId, params.url))
   session.on('Debugger.paused', ({ params }) => {
-    places.add(params.callFrames.map(placeOf).join('\n'))
+    say(params.callFrames.map(placeOf).join('\n'))
+    if (++count === steps) kill()
+    say('    then')
     session.post('Debugger.stepInto')
   })
   session.post('Debugger.enable')
   session.post('Debugger.pause')
-  setTimeout(() => {
-    say([...places].slice(0, 10).join('\n    then\n'))
-    process.kill(process.pid, 'SIGKILL')
-  }, lookMs)
+  setTimeout(kill, longestLookMs)
 }
+
+const kill = () => process.kill(process.pid, 'SIGKILL')
 
 /** The thread's own `process.stderr` is written by the thread that stands still. */
 function say(line: string): void {
