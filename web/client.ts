@@ -1,7 +1,7 @@
 /** Sends and checks codes from a page with a publishable key. Network errors are returned too: nothing throws. */
 import type { AltchaChallenge } from './proof-of-work.ts'
 
-export type Channel = 'sms' | 'email'
+export type Channel = 'sms' | 'email' | 'voice' | 'whatsapp' | 'telegram'
 
 export type Challenge =
   | { kind: 'altcha'; challenge: AltchaChallenge }

@@ -1,3 +1,3 @@
-export const channels = ['sms', 'email'] as const
+export const channels = ['sms', 'email', 'voice', 'whatsapp', 'telegram'] as const
 
 export type Channel = (typeof channels)[number]

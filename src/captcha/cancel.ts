@@ -5,6 +5,7 @@
 import { isId } from '../base/ids.ts'
 import type { CodeEnd } from '../notice/code-end.ts'
 import type { NoticeStore } from '../notice/store.ts'
+import { addressKindOf, channelsOfKind } from '../recipient/channels.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { GuessLimits } from '../rules/guess-limits.ts'
 import type { Refused } from '../rules/refused.ts'
@@ -29,7 +30,12 @@ export function createFindCaptcha(deps: {
   /** A test recipient has no notice, so its codes are searched. */
   async function findOfTest(app: string, id: string) {
     const { testRecipients, codes } = deps
-    const searched = testRecipients.list().map(async (recipient) => {
+    const byEachChannel = testRecipients
+      .list()
+      .flatMap(({ channel, to }) =>
+        channelsOfKind(addressKindOf(channel)).map((each) => ({ channel: each, to })),
+      )
+    const searched = byEachChannel.map(async (recipient) => {
       for (const scene of await codes.scenesOf({ app, ...recipient })) {
         const owner = { app, scene, ...recipient }
         const found = await codes.look(owner, id)

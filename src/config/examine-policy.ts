@@ -94,12 +94,15 @@ function whyNoBound({ fields, mode, refund }: PricedRule): string | undefined {
 
 function examineDestinations({ recipients, routes }: PolicyFile): Finding[] {
   const { ok, warning } = about('destinations')
-  if (routes.sms.length === 0) return [ok('no SMS is sent')]
+  const { email: _, ...toNumbers } = routes
+  const used = Object.entries(toNumbers).filter(([, list]) => list.length > 0)
+  if (used.length === 0) return [ok('no SMS is sent')]
+  const by = used.map(([channel]) => (channel === 'sms' ? 'SMS' : channel)).join(', ')
   return recipients.countries
-    ? [ok(`SMS only to ${recipients.countries.join(', ')}`)]
+    ? [ok(`${by} only to ${recipients.countries.join(', ')}`)]
     : [
         warning(
-          'SMS may go to every country',
+          `${by} may go to every country`,
           'set recipients.countries: the best guard against SMS fraud',
         ),
       ]

@@ -2,7 +2,7 @@
 import { type Html, html } from '../base/html.ts'
 import { fill } from '../base/words.ts'
 import type { Browse } from '../notice/browse.ts'
-import { addressKindOf, isChannel } from '../recipient/channels.ts'
+import { channelFacts, isChannel } from '../recipient/channels.ts'
 import type { View } from './page.ts'
 import { table } from './parts.ts'
 
@@ -41,8 +41,12 @@ export function rejectedByCountry(
   return html`<section><h2>${delivery.rejectedByCountry}</h2>${table(view, delivery.rejectedByCountry, heads, rows, '')}</section>`
 }
 
-const countryOf = ({ channel, recipient }: Taken): string =>
-  isChannel(channel) ? addressKindOf(channel).placeOf(recipient).country : ''
+/** Empty for messages that are no SMS: the rules are about SMS only. */
+function countryOf({ channel, recipient }: Taken): string {
+  if (!isChannel(channel)) return ''
+  const { address, isSms } = channelFacts(channel)
+  return isSms ? address.placeOf(recipient).country : ''
+}
 
 function rulesList(rules: ReturnType<RejectingRules>, none: string): Html {
   if (rules.length === 0) return html`<span class="quiet">${none}</span>`

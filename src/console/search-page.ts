@@ -12,14 +12,16 @@ import type { LookedAt, Sealing } from './looked-at.ts'
 import type { ConsoleRoute, View, Visit } from './page.ts'
 import { searchForm } from './search-form.ts'
 import { todayView } from './today-view.ts'
+import type { WaysOf } from './ways-of.ts'
 
 export function searchRoutes(deps: {
   normaliseRecipient: NormaliseRecipient
   sealing: Sealing
   deliveryState: DeliveryState
   lastDay: LastDay
+  waysOf: WaysOf
 }): ConsoleRoute[] {
-  const { normaliseRecipient, sealing, deliveryState, lastDay } = deps
+  const { normaliseRecipient, sealing, deliveryState, lastDay, waysOf } = deps
 
   async function home(view: View, asked = '', problem?: string) {
     const { words, operator, nowMs } = view
@@ -37,12 +39,15 @@ ${todayView(view, { delivery, day })}`
   }
 
   /** Undefined when the text is neither a mail address nor a phone number. */
-  function recipientIn(text: string, { operator }: View): LookedAt | undefined {
-    const [channel] = channelsFor(text)
-    const result = channel && normaliseRecipient(channel, text)
-    return !result || result.kind === 'invalid'
-      ? undefined
-      : { channel, to: result.to, apps: operator.apps }
+  async function recipientIn(text: string, { operator }: View): Promise<LookedAt | undefined> {
+    const found = channelsFor(text).flatMap((channel) => {
+      const result = normaliseRecipient(channel, text)
+      return result.kind === 'invalid' ? [] : [{ channel, to: result.to, apps: operator.apps }]
+    })
+    const [first] = found
+    // The person asks about the latest message.
+    const latest = first && (await waysOf(operator, first).catch(tooLate))?.[0]
+    return found.find(({ channel }) => channel === latest) ?? first
   }
 
   return [
@@ -60,7 +65,7 @@ ${todayView(view, { delivery, day })}`
           return { kind: 'redirect', to: `/notices/${asked.toLowerCase()}` }
         }
         const before = form.of === undefined ? undefined : sealing.open(form.of, view.operator)
-        const recipient = asked === '' ? before : recipientIn(asked, view)
+        const recipient = asked === '' ? before : await recipientIn(asked, view)
         if (!recipient) return home(view, typed, search.unreadable)
         const { channel, to, apps } = recipient
         const typedIp = (form.ip ?? '').trim()

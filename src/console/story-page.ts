@@ -3,6 +3,7 @@
  * state. Support can reset limits and see the full recipient. Both need a reason and are recorded first.
  */
 
+import { channels } from '../base/channel.ts'
 import { html } from '../base/html.ts'
 import { isId } from '../base/ids.ts'
 import { textProblem } from '../base/text-problem.ts'
@@ -20,6 +21,7 @@ import type { ConsoleRoute, Given, PageResult, View } from './page.ts'
 import { masked } from './parts.ts'
 import { storyView } from './story-view.ts'
 import { timeline } from './timeline.ts'
+import type { WaysOf } from './ways-of.ts'
 
 /** The app of `BOOTSTRAP_SECRET_KEY`, used while no key exists. */
 const firstApp = 'default'
@@ -39,6 +41,7 @@ export function storyRoutes(deps: {
   /** Every app that the product knows of. An app without an API key sends by a façade, or in process. */
   allApps: () => Promise<string[]>
   sealing: Sealing
+  waysOf: WaysOf
 }): ConsoleRoute[] {
   const { lookUp, reset, operations, decisions, notices, secrets, sealing } = deps
 
@@ -81,12 +84,15 @@ export function storyRoutes(deps: {
     const found = await find(view, sealed, query.app)
     if (!found) return notFound
     const { lookedAt, apps, app, destination, asked } = found
-    const story = await lookUp(asked)
+    const [story, used] = await Promise.all([lookUp(asked), deps.waysOf(view.operator, lookedAt)])
+    const ways = channels
+      .filter((channel) => channel === lookedAt.channel || used.includes(channel))
+      .map((channel) => ({ channel, sealed: sealing.seal({ ...lookedAt, channel }) }))
     const isTestRecipient = deps.isTestRecipient(lookedAt.to)
     const diagnoses = diagnose({ ...story, destination, isTestRecipient }, view.nowMs)
     const { revealed } = lookedAt
     const isRevealed = revealed?.keyId === view.operator.keyId && revealed.untilMs > view.nowMs
-    const shown = { sealed, lookedAt, apps, app, story, diagnoses, isRevealed, problem }
+    const shown = { sealed, lookedAt, ways, apps, app, story, diagnoses, isRevealed, problem }
     return {
       kind: 'page',
       title: masked(view, lookedAt.channel, lookedAt.to),

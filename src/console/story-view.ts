@@ -1,5 +1,6 @@
 /** The view of a story: diagnoses, message timeline, current state, forms. */
 
+import type { Channel } from '../base/channel.ts'
 import { type Html, html } from '../base/html.ts'
 import { fill } from '../base/words.ts'
 import { resettable } from '../support/operations.ts'
@@ -26,6 +27,8 @@ interface Shown {
   /** The last part of the page's address. */
   sealed: string
   lookedAt: LookedAt
+  /** The channels of the recipient's messages, each with the last part of its story's address. */
+  ways: readonly { channel: Channel; sealed: string }[]
   apps: readonly string[]
   app: string
   story: Story
@@ -49,7 +52,7 @@ export function storyView(view: View, shown: Shown): Html {
   const { lookedAt, isRevealed, isDone, problem, story, marked } = shown
   const { channel, to } = lookedAt
   return html`${searchForm(view, { of: shown.sealed })}
-<div class="who"><h1>${isRevealed ? to : masked(view, channel, to)}</h1>${appLinks(view, shown)}</div>
+<div class="who"><h1>${isRevealed ? to : masked(view, channel, to)}</h1>${wayLinks(view, shown)}${appLinks(view, shown)}</div>
 ${isRevealed && html`<p class="note">${icon('eye')}${words.story.revealed}</p>`}
 ${isDone && html`<p class="note good" role="status">${icon('check')}${words.story.done}</p>`}
 ${problem !== undefined && html`<p class="problem" role="alert">${icon('cross')}${problem}</p>`}
@@ -59,6 +62,16 @@ ${problem !== undefined && html`<p class="problem" role="alert">${icon('cross')}
 <div><section><h2>${words.story.now}</h2>${nowOf(view, story)}</section>
 ${forms(view, shown)}</div>
 </div>`
+}
+
+function wayLinks({ words }: View, { ways, app, lookedAt }: Shown): Html {
+  if (ways.length < 2) return html``
+  const links = ways.map(({ channel, sealed }) => {
+    const query = new URLSearchParams({ app })
+    const isCurrent = channel === lookedAt.channel && html` aria-current="true"`
+    return html`<li><a href="/story/${sealed}?${query.toString()}"${isCurrent}>${words.notices.channels[channel]}</a></li>`
+  })
+  return html`<nav aria-label="${words.delivery.channel}"><ul>${links}</ul></nav>`
 }
 
 function appLinks({ words }: View, { apps, app, sealed }: Shown): Html {

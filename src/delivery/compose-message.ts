@@ -3,7 +3,7 @@ import type { Log } from '../base/log.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { Templates } from '../notice/templates.ts'
 import type { Message } from '../providers/provider.ts'
-import { addressKindOf } from '../recipient/channels.ts'
+import { channelFacts } from '../recipient/channels.ts'
 import { withoutWebOtp } from '../sms-rules/index.ts'
 
 export function createComposeMessage(deps: {
@@ -40,8 +40,10 @@ export function createComposeMessage(deps: {
     const variables: Record<string, string> = {}
     for (const [name, value] of Object.entries(params)) variables[name] = String(value)
     const { channel, template, locale } = notice
-    const rendered = templates.render(template, channel, locale, variables)
-    const place = addressKindOf(channel).placeOf(notice.recipient)
+    const { address, isSpoken } = channelFacts(channel)
+    const shown = isSpoken ? withCodeApart(variables) : variables
+    const rendered = templates.render(template, channel, locale, shown)
+    const place = address.placeOf(notice.recipient)
     if (withoutWebOtpIn.includes(place.country)) rendered.text = withoutWebOtp(rendered.text)
     return {
       noticeId: notice.id,
@@ -56,3 +58,7 @@ export function createComposeMessage(deps: {
     }
   }
 }
+
+/** A voice would read `4711` as a number of thousands. */
+const withCodeApart = (variables: Readonly<Record<string, string>>) =>
+  variables.code === undefined ? variables : { ...variables, code: [...variables.code].join(', ') }

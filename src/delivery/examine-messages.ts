@@ -1,6 +1,7 @@
 import { type Channel, channels } from '../base/channel.ts'
 import { about, type Finding } from '../base/finding.ts'
 import type { Templates } from '../notice/templates.ts'
+import { addressKindOf, channelsOfKind } from '../recipient/channels.ts'
 import type { Routes } from './provider-order.ts'
 
 /** The parts of the policy file that decide whether a message can be sent. */
@@ -20,12 +21,21 @@ export function examineMessages(file: Carrying, templates: Templates): Finding[]
 
 function examineRoutes(channel: Channel, file: Carrying, templates: Templates): Finding[] {
   const { ok, warning, error } = about('routes')
-  const routes = file.routes[channel]
+  const routes = file.routes[channel] ?? []
+  /** One of them is enough, because all lead to the same addresses. */
+  const ofKind = channelsOfKind(addressKindOf(channel))
   const isWritten = templates.findLocale('captcha', channel) !== undefined
-  if (routes.length === 0)
-    return [
-      warning(`no route for ${channel}`, `add one under routes.${channel} if you send ${channel}`),
-    ]
+  if (routes.length === 0) {
+    const isReached = ofKind.some((each) => (file.routes[each] ?? []).length > 0)
+    return isReached || channel !== ofKind[0]
+      ? []
+      : [
+          warning(
+            `no route for ${channel}`,
+            `add one under routes.${channel} if you send ${channel}`,
+          ),
+        ]
+  }
   if (!isWritten)
     return [
       error(

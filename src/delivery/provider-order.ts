@@ -36,7 +36,7 @@ export interface RoutedMessage {
   country: string
 }
 
-export type Routes = Readonly<Record<Channel, readonly RouteRule[]>>
+export type Routes = Readonly<Partial<Record<Channel, readonly RouteRule[]>>>
 
 /** The first rule that fits; undefined when none does. */
 export function findRoute(
@@ -44,7 +44,7 @@ export function findRoute(
   { channel, template, app, country }: RoutedMessage,
 ): RouteRule | undefined {
   const fits = (allowed: string[] | undefined, value: string) => allowed?.includes(value) ?? true
-  return routes[channel].find(
+  return routes[channel]?.find(
     ({ match }) =>
       fits(match.country, country) && fits(match.template, template) && fits(match.app, app),
   )
@@ -57,7 +57,7 @@ export function createProviderOrder<Provider extends { channels: readonly string
 ) {
   return function providersFor(notice: Routable): Provider[] {
     // The country of a number is expensive to find, so it is found only if a route needs it.
-    const needsCountry = routes[notice.channel].some(({ match }) => match.country)
+    const needsCountry = routes[notice.channel]?.some(({ match }) => match.country)
     const { channel, recipient } = notice
     const country = needsCountry ? addressKindOf(channel).placeOf(recipient).country : ''
     const rule = findRoute(routes, { ...notice, country })

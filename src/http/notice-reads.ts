@@ -1,11 +1,11 @@
 /** Reads notices, for HTTP and for calls in process: one by its id, pages, and counts. */
 import { z } from 'zod'
-import type { Channel } from '../base/channel.ts'
+import { type Channel, channels } from '../base/channel.ts'
 import { idFloor, isId } from '../base/ids.ts'
 import type { CodeEnd } from '../notice/code-end.ts'
 import { type Attempt, type NoticeState, noticeKinds, noticeStates } from '../notice/states.ts'
 import type { NoticeStore } from '../notice/store.ts'
-import { maskRecipient } from '../recipient/channels.ts'
+import { channelsFor, maskRecipient } from '../recipient/channels.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import { invalid, problemOf } from './problem.ts'
 import { channel, recipient, scene, time } from './schemas.ts'
@@ -63,9 +63,12 @@ export function createNoticeReads(deps: {
     const filter = { app, ...same, ...rangeOf(from, before) }
     if (to === undefined) return filter
     const { channel } = asked
-    if (channel === undefined) throw invalid('channel', 'togetherWith', { name: 'to' })
-    const known = recipientNamed(normaliseRecipient, channel, to)
-    return { ...filter, recipientHashes: recipientHashes(channel, known.to) }
+    const ofKind = channelsFor(to)
+    // A text that is no address gets the reason of one channel.
+    const first = channel ?? ofKind[0] ?? channels[0]
+    const known = recipientNamed(normaliseRecipient, first, to)
+    const named = channel ? [channel] : ofKind
+    return { ...filter, recipientHashes: named.flatMap((each) => recipientHashes(each, known.to)) }
   }
 
   return {

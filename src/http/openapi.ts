@@ -33,7 +33,8 @@ function openApiDocument(routes: readonly Route[]): ReturnType<typeof createDocu
       info: {
         title: 'Postern',
         version: '1',
-        description: 'One-time codes and notices by SMS and email, with limits that are exact.',
+        description:
+          'One-time codes and notices by SMS, email, phone calls, WhatsApp and Telegram, with limits that are exact.',
         license: { name: 'MIT', identifier: 'MIT' },
       },
       // The folder of the document's address. So every mount has the same document.

@@ -12,6 +12,7 @@ import { searchRoutes } from '../console/search-page.ts'
 import { createSessions } from '../console/sessions.ts'
 import { createSignIn, signInPolicies } from '../console/sign-in.ts'
 import { storyRoutes } from '../console/story-page.ts'
+import { createWaysOf } from '../console/ways-of.ts'
 import { createDeliveryState } from '../delivery/delivery-state.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
 import { rejectingRules, rulesOf } from '../sms-rules/index.ts'
@@ -35,6 +36,7 @@ export function composeConsole(shared: Shared, requests: Requests): RequestListe
     ...requests,
     ...{ notices, events, secrets, paceOf },
     sealing: createSealing(secrets),
+    waysOf: createWaysOf({ notices, secrets }),
     lastDay: createLastDay(async (apps, fromMs) => ({
       ...(await notices.countHour(apps, fromMs)),
       decisions: await requests.decisions.countHour(apps, fromMs),

@@ -88,6 +88,20 @@ export function createBrowse(database: Database) {
       return rows.map(({ app }) => app)
     },
 
+    /** The channels by which these apps, or all if `apps` is undefined, sent to a recipient lately, latest first. */
+    async channelsOf(
+      apps: readonly string[] | undefined,
+      recipientHashes: readonly Uint8Array[],
+    ): Promise<string[]> {
+      const values = [recipientHashes, maxOfRecipient, apps ?? null]
+      const rows = await database.query<{ channel: string }>(
+        'notice-channels-of',
+        channelsSql,
+        values,
+      )
+      return rows.map(({ channel }) => channel)
+    },
+
     /** The apps of the latest notices. */
     async latestApps(): Promise<string[]> {
       const values = [maxLatest]
@@ -140,6 +154,11 @@ const appsSql = `
   SELECT app FROM (
     SELECT app, id FROM notice WHERE recipient_hash = ANY($1) ORDER BY id DESC LIMIT $2) AS latest
   GROUP BY app ORDER BY max(id::text) DESC`
+
+const channelsSql = `
+  SELECT channel FROM (
+    SELECT app, channel, id FROM notice WHERE recipient_hash = ANY($1) ORDER BY id DESC LIMIT $2) AS latest
+  WHERE $3::text[] IS NULL OR app = ANY($3) GROUP BY channel ORDER BY max(id::text) DESC`
 
 const latestAppsSql = `
   SELECT DISTINCT app FROM (SELECT app FROM notice ORDER BY id DESC LIMIT $1) AS latest ORDER BY app`

@@ -105,6 +105,16 @@ function checkWebOtp(source: string): void {
   })
 }
 
+/** No browser reads the line in a text that goes by another channel than SMS. */
+export function withoutWebOtpLine(
+  sources: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const { text = '' } = sources
+  const lines = text.split('\n')
+  const hasLine = webOtpLine.test(lines.at(-1) ?? '')
+  return { ...sources, ...(hasLine ? { text: lines.slice(0, -1).join('\n').trimEnd() } : {}) }
+}
+
 /** Callers choose the values of variables, so a variable must not decide where the link leads. */
 function checkUnsubscribe({ listUnsubscribe: link, ...others }: Readonly<Record<string, string>>) {
   if (link === undefined) return

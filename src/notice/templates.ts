@@ -1,7 +1,7 @@
 /**
  * Templates: `templates/<template>/<channel>.<locale>.txt`, for mail also `email.<locale>.html`. The text of a mail begins
- * with its subject line, an optional line `List-Unsubscribe: https://…`, and an empty line. All files are read, compiled
- * and checked once, at start.
+ * with its subject line, an optional line `List-Unsubscribe: https://…`, and an empty line. A channel without a text in a
+ * locale has the text of its `textsOf`. All files are read, compiled and checked once, at start.
  */
 import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
@@ -10,7 +10,13 @@ import { type Channel, channels } from '../base/channel.ts'
 import { canonicalLocale, nearestLocale } from '../base/nearest-locale.ts'
 import { measureSms, notInGsm7, type SmsLength } from '../base/sms-length.ts'
 import { channelFacts, isChannel } from '../recipient/channels.ts'
-import { createVariant, type Rendered, readSources, type Variant } from './template-variant.ts'
+import {
+  createVariant,
+  type Rendered,
+  readSources,
+  type Variant,
+  withoutWebOtpLine,
+} from './template-variant.ts'
 import { createValidityText, minutesOf } from './validity-text.ts'
 
 type Variants = ReadonlyMap<Channel, Map<string, Variant>>
@@ -35,6 +41,8 @@ export function readTemplates(
   const digest = createHash('sha256')
 
   for (const template of listFolder(folder, problems)) {
+    /** The texts that channels without a text have, by channel and locale. */
+    const forOthers = variantsBy(() => new Map())
     const files = listFolder(join(folder, template), problems)
     const found = variantsBy(() => new Map())
     for (const file of files) {
@@ -48,6 +56,7 @@ export function readTemplates(
           const sources = readSources(join(folder, template), channel, locale, hasHtml)
           digest.update(JSON.stringify([template, channel, locale, sources]))
           found.get(channel)?.set(locale, createVariant(sources))
+          forOthers.get(channel)?.set(locale, createVariant(withoutWebOtpLine(sources)))
         } catch (error) {
           report(`${template}/${file}`, (error as Error).message)
         }
@@ -55,11 +64,11 @@ export function readTemplates(
         report(`${template}/${file}`, 'has no text part beside it')
       }
     }
-    variants.set(template, found)
+    variants.set(template, withTextsOfOthers(found, forOthers))
   }
   for (const [template, byChannel] of Object.entries(given)) {
     const inAnyLocale = (channel: Channel) => {
-      const variant = byChannel[channel]
+      const variant = byChannel[channel] ?? byChannel[channelFacts(channel).textsOf ?? channel]
       return new Map(variant ? [[defaultLocale, variant]] : [])
     }
     if (variants.has(template)) report(template, "is the name of a plugin's template")
@@ -68,6 +77,14 @@ export function readTemplates(
   if (problems.length > 0) return { problems }
   return createTemplates(variants, digest.digest('hex'), given)
 }
+
+/** Adds the texts of the channel's `textsOf` in the locales for which the channel has no text. */
+const withTextsOfOthers = (found: Variants, forOthers: Variants): Variants =>
+  variantsBy((channel) => {
+    const { textsOf } = channelFacts(channel)
+    const ofOther = textsOf === undefined ? [] : (forOthers.get(textsOf) ?? [])
+    return new Map([...ofOther, ...(found.get(channel) ?? [])])
+  })
 
 /** `digest`: a hash that changes with any text of any template. */
 function createTemplates(
@@ -88,14 +105,14 @@ function createTemplates(
     /** True for a template of a plugin. It may send any text. */
     isOfPlugin: (template: string) => Object.hasOwn(given, template),
 
-    /** Locales of a template for a channel; empty if it has no file for the channel. */
+    /** Locales of a template for a channel; empty if it has no text for the channel. */
     locales(template: string, channel: Channel): string[] {
       return [...(variants.get(template)?.get(channel)?.keys() ?? [])]
     },
 
     /**
      * The locale nearest to `wanted`. Otherwise the default: English, or the first locale of the template. Undefined only
-     * if the template has no file for the channel.
+     * if the template has no text for the channel.
      */
     findLocale(template: string, channel: Channel, wanted = ''): string | undefined {
       const available = this.locales(template, channel)

@@ -6,7 +6,7 @@ export interface RecipientRules {
   defaultCountry?: string | undefined
   /** Countries that may get messages; all if absent. */
   countries?: readonly string[] | undefined
-  /** Number types that get messages; a default list if absent. */
+  /** Number types that get messages; a list per channel if absent. */
   types?: readonly NumberType[] | undefined
   /** Beginnings of numbers that count as mobile numbers although the numbering plans do not know them yet. */
   allow?: readonly string[] | undefined
@@ -56,8 +56,14 @@ export interface AddressKind {
   readonly insteadOf: InvalidBecause
   /** True for a text in the form of this kind. The address need not exist. */
   isWritten(text: string): boolean
-  /** Returns a reader of every spelling. It gives a reason for a text that is no address of this kind. */
-  createReader(rules: RecipientRules): (text: string) => ReadAddress | InvalidBecause
+  /**
+   * Returns a reader of every spelling. It gives a reason for a text that is no address of this kind. `typesByDefault`: the
+   * number types that get messages if the rules list none.
+   */
+  createReader(
+    rules: RecipientRules,
+    typesByDefault?: readonly NumberType[],
+  ): (text: string) => ReadAddress | InvalidBecause
   /** The masked form in answers: the owner recognises it, and others can't read it. */
   mask(to: string): string
   /** The same as an expression of SQL. */

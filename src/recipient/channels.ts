@@ -3,6 +3,7 @@
  * else asks this table. So a new channel is its name in `base/channel.ts` and one entry.
  */
 import { type Channel, channels } from '../base/channel.ts'
+import type { NumberType } from '../base/number-types.ts'
 import type { AddressKind } from './address-kind.ts'
 import { mailAddress } from './mail-address.ts'
 import { phoneNumber } from './phone-address.ts'
@@ -14,11 +15,30 @@ interface ChannelFacts {
   readonly parts: readonly ('subject' | 'listUnsubscribe' | 'html')[]
   /** The text travels as SMS: it is paid for by its length, and browsers read its last line (WebOTP). */
   readonly isSms: boolean
+  /** The text is read aloud, so the digits of a code stand apart. */
+  readonly isSpoken?: true
+  /** The channel with the text for a locale that has no text for this channel. */
+  readonly textsOf?: Channel
+  /** Types of numbers that get messages if the operator lists none. */
+  readonly numberTypes?: readonly NumberType[]
 }
 
+/** Messages to landlines and other types would cost money and reach no person. Operators can list them in `types`. */
+const mobileTypes: readonly NumberType[] = ['mobile', 'fixed_line_or_mobile', 'voip']
+
+const toPhone = { address: phoneNumber, parts: [], isSms: false, numberTypes: mobileTypes } as const
+
 const facts: Readonly<Record<Channel, ChannelFacts>> = {
-  sms: { address: phoneNumber, parts: [], isSms: true },
+  sms: { ...toPhone, isSms: true },
   email: { address: mailAddress, parts: ['subject', 'listUnsubscribe', 'html'], isSms: false },
+  voice: {
+    ...toPhone,
+    isSpoken: true,
+    textsOf: 'sms',
+    numberTypes: [...mobileTypes, 'fixed_line'],
+  },
+  whatsapp: { ...toPhone, textsOf: 'sms' },
+  telegram: { ...toPhone, textsOf: 'sms' },
 }
 
 export const channelFacts = (channel: Channel): ChannelFacts => facts[channel]
@@ -30,6 +50,10 @@ export const firstChannelTo = (channel: Channel): Channel =>
   channels.find((other) => addressKindOf(other) === addressKindOf(channel)) ?? channel
 
 export const addressKinds: readonly AddressKind[] = [...new Set(channels.map(addressKindOf))]
+
+/** The channels that lead to addresses of this kind. */
+export const channelsOfKind = (kind: AddressKind): Channel[] =>
+  channels.filter((channel) => addressKindOf(channel) === kind)
 
 /** The channels that lead to addresses of the kind in which a text is written. Empty for another text. */
 export function channelsFor(text: string): Channel[] {

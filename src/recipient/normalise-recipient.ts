@@ -2,7 +2,7 @@
  * Normalises recipients: every spelling of a number or address becomes one, because limits count the result. A provider
  * can't read the result as two recipients.
  */
-import type { Channel } from '../base/channel.ts'
+import { type Channel, channels } from '../base/channel.ts'
 import { suppressionReasons } from '../base/suppression.ts'
 import type {
   AddressKind,
@@ -11,7 +11,7 @@ import type {
   NotAllowedBecause,
   RecipientRules,
 } from './address-kind.ts'
-import { addressKindOf, addressKinds } from './channels.ts'
+import { addressKindOf, addressKinds, channelFacts } from './channels.ts'
 
 export type RecipientResult =
   | { kind: 'ok'; to: string; country: string }
@@ -55,12 +55,18 @@ export function createRecipientNormaliser(
   /** Takes a number, or the mailbox of an address. */
   isRefused: (mailbox: string) => boolean = () => false,
 ) {
-  const readers = new Map(addressKinds.map((kind) => [kind, kind.createReader(rules)]))
-  const readerOf = (kind: AddressKind) => readers.get(kind) as ReturnType<typeof kind.createReader>
+  const readers = new Map(
+    channels.map((channel) => {
+      const { address, numberTypes } = channelFacts(channel)
+      return [channel, address.createReader(rules, numberTypes)]
+    }),
+  )
+  const readerOf = (channel: Channel) =>
+    readers.get(channel) as ReturnType<AddressKind['createReader']>
 
   return function normaliseRecipient(channel: Channel, text: string): RecipientResult {
     const kind = addressKindOf(channel)
-    const read = readerOf(kind)(text)
+    const read = readerOf(channel)(text)
     if (typeof read === 'string') {
       const written = addressKinds.find((other) => other !== kind && other.isWritten(text))
       return { kind: 'invalid', because: written?.insteadOf ?? read }

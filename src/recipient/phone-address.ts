@@ -4,7 +4,6 @@ import {
   getCountryCallingCode,
   parsePhoneNumberFromString,
 } from 'libphonenumber-js/max'
-import type { NumberType } from '../base/number-types.ts'
 import type { AddressKind, InvalidBecause, Place, ReadAddress } from './address-kind.ts'
 import {
   createPhoneReader,
@@ -16,15 +15,12 @@ import {
 } from './phone-number.ts'
 import { asciiDigitsOf, plainText } from './plain-text.ts'
 
-/** Messages to landlines and other types would cost money and reach no person. Operators can list them in `types`. */
-const typesByDefault: readonly NumberType[] = ['mobile', 'fixed_line_or_mobile', 'voip']
-
 export const phoneNumber: AddressKind = {
   insteadOf: 'is_number',
 
   isWritten: (text) => isNumberText(plainText(text, 'tel')),
 
-  createReader(rules) {
+  createReader(rules, typesByDefault) {
     const readPhoneNumber = createPhoneReader(rules.defaultCountry, rules.allow)
     const countries = rules.countries && new Set(rules.countries)
     const isAllowedIn = (country: string, to: string) =>

@@ -2,9 +2,9 @@
  * Test recipients: for the reviewers of app stores, and for tests of other products. They have fixed codes, and
  * nothing is sent to them. After their last day they are normal recipients, so every request checks the date.
  */
-import { type Channel, channels } from '../base/channel.ts'
+import type { Channel } from '../base/channel.ts'
 import type { Log } from '../base/log.ts'
-import { addressKindOf, maskRecipient } from './channels.ts'
+import { channelsOfKind, maskRecipient } from './channels.ts'
 import { readAddress } from './normalise-recipient.ts'
 
 export interface Testing {
@@ -39,15 +39,11 @@ export function createTestRecipients(
   return {
     codeOf,
     isTestRecipient: (to: string) => codeOf(to) !== undefined,
-    /** The current test recipients by each of their channels, without their codes. */
+    /** The current test recipients, each with one of its channels, without their codes. */
     list: (): { channel: Channel; to: string }[] =>
       isOver()
         ? []
-        : all.flatMap(({ kind, to }) =>
-            channels
-              .filter((channel) => addressKindOf(channel) === kind)
-              .map((channel) => ({ channel, to })),
-          ),
+        : all.map(({ kind, to }) => ({ channel: channelsOfKind(kind)[0] as Channel, to })),
   }
 }
 

@@ -57,7 +57,7 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   dedupe: {
-    meaning: 'a hash of recipient, template and variables',
+    meaning: 'a hash of channel, recipient, template and variables',
     of: 'sends',
     isPersonal: true,
     isOfRecipient: true,
@@ -69,7 +69,7 @@ export const fields: Readonly<Record<string, Field>> = {
     isHashed: true,
   },
   channel: {
-    meaning: '`sms` or `email`',
+    meaning: '`sms`, `email` or another channel',
     of: 'sends and checks',
     isKnown: true,
   },

@@ -62,8 +62,8 @@ export function createQuota(deps: {
   /** Releases under way. */
   const releases = new Set<Promise<unknown>>()
 
-  function contentHash(to: string, template: string, params: Params): string {
-    const content = canonical([to, template, canonicalRecord(asRendered(params))])
+  function contentHash(channel: Channel, to: string, template: string, params: Params): string {
+    const content = canonical([channel, to, template, canonicalRecord(asRendered(params))])
     let hash = hashes.get(content)
     if (hash === undefined) {
       hash = dedupeHash([content])
@@ -139,7 +139,7 @@ export function createQuota(deps: {
     /** The values for keys of the policies `captcha` and `notice`. */
     fieldsOf(draft: LimitFacts & { template: string }, params: Params, origin: Origin): Fields {
       const { to, channel, template } = draft
-      const dedupe = contentHash(to, template, params)
+      const dedupe = contentHash(channel, to, template, params)
       const price = priceOf(channel, origin.country)
       return { ...checkFieldsOf(draft, origin), template, dedupe, price }
     },

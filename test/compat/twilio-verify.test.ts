@@ -27,6 +27,10 @@ const services = {
 const settings = { compat: { twilioVerify: { services } }, code: { length: 6 } }
 const on = { redis: await testRedis(), database: await testDatabase() }
 
+/** A SID has the digits of the notice id. */
+const noticeIdOf = (sid: string) =>
+  sid.slice(2).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+
 let people = 0
 const newPhone = () => `+86138003${String(++people).padStart(5, '0')}`
 
@@ -277,6 +281,57 @@ describe('keys', () => {
     expect(faultIn(await call(`/v2/Services/${vaOfOther}/Verifications`, form))).toEqual([
       404, 20404,
     ])
+  })
+})
+
+describe('calls and WhatsApp, where routes exist', async () => {
+  const ways = await open({
+    routes: {
+      sms: [{ use: ['sandbox'] }],
+      voice: [{ use: ['sandbox'] }],
+      whatsapp: [{ use: ['sandbox'] }],
+    },
+  })
+
+  test.each([
+    ['call', 'voice'],
+    ['whatsapp', 'whatsapp'],
+  ])(
+    '%s → sent by the channel %s, and a check by number alone is about the latest code',
+    async (Channel, channel) => {
+      const To = newPhone()
+      expect((await ways.send({ To, Channel: 'sms' })).status).toBe(201)
+      const sent = await ways.send({ To, Channel })
+      expect(sent).toMatchObject({
+        status: 201,
+        body: { channel: Channel, send_code_attempts: [{ channel: Channel }] },
+      })
+      expect((await ways.fetch(To)).body).toMatchObject({ sid: sent.body.sid, channel: Channel })
+      const { channel: by, text } = await ways.messageFor(noticeIdOf(sent.body.sid))
+      expect(by).toBe(channel)
+      const Code = (text ?? '').replace(/, /g, '').match(/\d{6}/)?.[0] ?? ''
+      const wrong = await ways.check({ To, Code: '000000' })
+      expect(wrong.body).toMatchObject({ sid: sent.body.sid, status: 'pending', channel: Channel })
+      const { body } = await ways.check({ To, Code })
+      expect(body).toMatchObject({ sid: sent.body.sid, status: 'approved', channel: Channel })
+      const attempts = await ways.call(
+        `/v2/Attempts?Channel=${Channel}&ChannelData.To=${encodeURIComponent(To)}`,
+      )
+      expect(attempts.body.attempts).toMatchObject([{ channel: Channel }])
+    },
+  )
+
+  test('attempts to a number → those of all its channels', async () => {
+    const To = newPhone()
+    for (const Channel of ['sms', 'call', 'whatsapp']) await ways.send({ To, Channel })
+    const { body } = await ways.call(`/v2/Attempts?ChannelData.To=${encodeURIComponent(To)}`)
+    expect(body.attempts.map(({ channel }: { channel: string }) => channel)).toEqual([
+      'whatsapp',
+      'call',
+      'sms',
+    ])
+    const none = await ways.call('/v2/Attempts?Channel=pigeon')
+    expect(none.body.attempts).toEqual([])
   })
 })
 

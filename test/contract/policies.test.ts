@@ -106,8 +106,8 @@ test.each(names)('policies/%s.yaml: no rule counts one app with another', (name)
   }
 })
 
-test('the starter only observes what it adds, but for a mailbox and the bounds of checks', () => {
-  const inForce = ['mailbox', 'guesses', 'check-ip']
+test('the starter only observes what it adds, but for a mailbox, a phone and the bounds of checks', () => {
+  const inForce = ['mailbox', 'all-channels', 'guesses', 'check-ip']
   const added = rulesOf('starter').filter(
     ({ comment, rule }) => comment !== '' && !inForce.includes(rule.name),
   )

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, inject, test } from 'vitest'
+import type { Channel } from '../../src/base/channel.ts'
 import { createComposeMessage } from '../../src/delivery/compose-message.ts'
 import type { OpenNotice } from '../../src/notice/claim.ts'
 import { loadTemplates } from '../tools/load-templates.ts'
@@ -17,7 +18,7 @@ const compose = createComposeMessage({
   withoutWebOtpIn: ['MY'],
   log: { notRendered: expect.unreachable } as never,
 })
-const textFor = (channel: 'sms' | 'email', recipient: string) =>
+const textFor = (channel: Channel, recipient: string) =>
   compose({ id: '1', channel, recipient, template: 'captcha', locale: 'en' } as OpenNotice, 0)?.text
 
 test('a message has the country of its number and the digits there; a mail has neither', () => {
@@ -32,4 +33,9 @@ test('an SMS to a country of withoutWebOtp has no line of WebOTP; other countrie
   expect(textFor('sms', '+60123456789')).toBe('Your code is 4711.')
   expect(textFor('sms', '+6591234567')).toBe('Your code is 4711.\n\n@acme.example #4711')
   expect(textFor('email', 'ada@acme.my')).toBe('Your code is 4711.\n@acme.example #1')
+})
+
+test('the text of SMS by another channel has no line of WebOTP; a voice gets the digits apart', () => {
+  expect(textFor('whatsapp', '+6591234567')).toBe('Your code is 4711.')
+  expect(textFor('voice', '+6591234567')).toBe('Your code is 4, 7, 1, 1.')
 })

@@ -1,5 +1,6 @@
 import { Queue } from 'bullmq'
 import { expect, test } from 'vitest'
+import { type Channel, channels } from '../../src/base/channel.ts'
 import { newId } from '../../src/base/ids.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import { idsOf, queueName, queuePrefix } from '../../src/notice/job.ts'
@@ -152,12 +153,12 @@ test('depths: the queue of one channel gives no answer → the depths of the oth
   const { client, connect, prefix } = await testRedis()
   const own = createProducer(await connect('producer'), prefix)
   releaseLater(() => own.close())
-  const damage = (channel: 'sms' | 'email') =>
+  const damage = (channel: Channel) =>
     client.set(`${queuePrefix(prefix, channel)}:${queueName(channel)}:wait`, 'not a list')
   const read = async () => [...new Set((await own.depths()).map(({ channel }) => channel))]
-  expect(await read()).toEqual(['sms', 'email'])
+  expect(await read()).toEqual(channels)
   await damage('email')
-  expect(await read()).toEqual(['sms'])
-  await damage('sms')
+  expect(await read()).toEqual(channels.filter((channel) => channel !== 'email'))
+  for (const channel of channels) await damage(channel)
   await expect(read()).rejects.toThrow('WRONGTYPE')
 })

@@ -106,7 +106,7 @@ describe('create', () => {
 
   test('a bad row fails alone among the rows of its batch', async () => {
     const notices = Array.from({ length: 20 }, () => newNotice())
-    const bad = newNotice({ channel: 'fax' as 'sms' })
+    const bad = newNotice({ kind: 'fax' as 'notice' })
     const settled = await Promise.allSettled(
       [...notices, bad].map((notice) => store.insert(notice)),
     )

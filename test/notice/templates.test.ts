@@ -2,6 +2,8 @@ import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { createVariant } from '../../src/notice/template-variant.ts'
+import { readTemplates } from '../../src/notice/templates.ts'
 import { loadTemplates } from '../tools/load-templates.ts'
 import { templatesFolder } from '../tools/templates-folder.ts'
 
@@ -20,6 +22,26 @@ test('the default templates load, in English, German and Chinese for both channe
     const variables = [...templates.variables('captcha', 'email', language)]
     expect(variables.sort()).toEqual(['code', 'validity'])
   }
+})
+
+test('a channel without a text in a locale has the text of SMS; mail has none', () => {
+  const templates = load({
+    't/sms.en.txt': 'sms {{code}}',
+    't/sms.zh.txt': '短信 {{code}}',
+    't/voice.en.txt': 'call {{code}}',
+    'm/email.en.txt': 'Subject: s\n\nmail {{code}}',
+  })
+  const textOf = (channel: 'voice' | 'telegram', locale: string) =>
+    templates.render('t', channel, locale, { code: '1' }).text
+  expect(textOf('voice', 'en')).toBe('call 1')
+  expect(textOf('voice', 'zh')).toBe('短信 1')
+  expect(textOf('telegram', 'en')).toBe('sms 1')
+  expect(templates.findLocale('m', 'voice')).toBeUndefined()
+  expect(templates.findLocale('t', 'email')).toBeUndefined()
+  const plugin = createVariant({ text: 'own {{code}}' })
+  const given = readTemplates(templatesFolder({}), { p: { sms: plugin } })
+  if ('problems' in given) throw new Error(given.problems.join())
+  expect(given.render('p', 'whatsapp', 'en', { code: '1' }).text).toBe('own 1')
 })
 
 describe('render', () => {

@@ -41,6 +41,14 @@ describe('types', () => {
     expect(kinds).toEqual(['ok', 'ok', 'ok', 'invalid', 'invalid', 'invalid', 'invalid'])
   })
 
+  test('no types named: a landline gets calls too, and nothing else that rings', () => {
+    const normalise = createRecipientNormaliser({})
+    const kinds = Object.values(numbers).map((to) => normalise('voice', to).kind)
+    expect(kinds).toEqual(['ok', 'ok', 'ok', 'ok', 'invalid', 'invalid', 'invalid'])
+    const listed = createRecipientNormaliser({ types: ['mobile'] })
+    expect(listed('voice', numbers.fixed_line).kind).toBe('not_allowed')
+  })
+
   test.each(Object.entries(never))('%s: never, whatever is allowed', (_, to) => {
     expect(kindOf({ types: Object.keys(numbers) as Type[] }, to)).toBe('invalid')
   })

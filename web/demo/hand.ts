@@ -30,8 +30,8 @@ export function createHand(field: HTMLElement & { reset(): void }) {
 
   return {
     /** Fills in the number or address of the visitor if the field is empty. */
-    suggest(of: Record<Channel, string>): void {
-      if (input('input')?.value === '') input('input').value = of[channelShown()]
+    suggest(of: Readonly<Partial<Record<Channel, string>>>): void {
+      if (input('input')?.value === '') input('input').value = of[channelShown()] ?? ''
     },
 
     /** Resets the field and requests a code for this address. */

@@ -5,7 +5,10 @@ import { text } from './texts.ts'
 
 type Choice = Readonly<Record<'kind' | 'channels' | 'lang' | 'theme', string>>
 
-export function startTag(field: HTMLElement, visitor: Readonly<Record<Channel, string>>): void {
+export function startTag(
+  field: HTMLElement,
+  visitor: Readonly<Partial<Record<Channel, string>>>,
+): void {
   const form = byId<HTMLFormElement>('tag')
   const copy = byId('copy')
   const src = location.origin

@@ -3,6 +3,7 @@ import type { PosternCalls } from '../../http/in-process.ts'
 import type { NoticeView } from '../../http/notice-reads.ts'
 import type { Answer } from '../../http/problem.ts'
 import type { Asked, Services } from './asked.ts'
+import { channelNamed, nameOf } from './channels.ts'
 import { fault, faultOf } from './faults.ts'
 import { noticeIdOf, sidOf } from './sids.ts'
 
@@ -31,7 +32,7 @@ export function createAttempts(postern: PosternCalls, services: Services) {
     }
     const { Channel, Status, DateCreatedAfter: from, DateCreatedBefore: before } = texts
     const to = texts['ChannelData.To']
-    const channel = Channel ?? (to && (to.includes('@') ? 'email' : 'sms'))
+    const channel = Channel === undefined ? undefined : channelNamed(Channel)
     const scenes = servicesOf(app, texts.VerifyServiceSid)
     const isConverted = Status?.toLowerCase()
     if (isConverted && isConverted !== 'converted' && isConverted !== 'unconverted') {
@@ -41,12 +42,12 @@ export function createAttempts(postern: PosternCalls, services: Services) {
       texts,
       scenes,
       // No attempt was ever made on another channel, or for another service.
-      isEmpty: scenes.size === 0 || (channel !== undefined && !/^(sms|email)$/.test(channel)),
+      isEmpty: scenes.size === 0 || (Channel !== undefined && !channel),
       filter: {
         app,
         kind: 'captcha' as const,
         scenes: [...scenes.keys()],
-        ...(channel ? { channel: channel as 'sms' } : {}),
+        ...(channel ? { channel } : {}),
         ...(to ? { to } : {}),
         ...(from ? { from: timeIn(from) } : {}),
         ...(before ? { before: timeIn(before) } : {}),
@@ -148,7 +149,7 @@ function attemptOf({ account, urlOf }: Asked, scenes: Map<string, string>, item:
     date_created: item.createdAt,
     date_updated: item.finishedAt ?? item.sentAt ?? item.createdAt,
     conversion_status: item.codeEnd === 'passed' ? 'converted' : 'unconverted',
-    channel: item.channel,
+    channel: nameOf(item.channel),
     price: null,
     channel_data: { to: item.to, message_status: item.state },
     url: urlOf(`/v2/Attempts/${sid}`),

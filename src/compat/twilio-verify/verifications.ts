@@ -1,12 +1,12 @@
 /** Sends, checks, reads and ends verifications. */
+import type { Channel } from '../../base/channel.ts'
 import type { PosternCalls } from '../../http/in-process.ts'
 import type { NoticeView } from '../../http/notice-reads.ts'
 import type { Answer } from '../../http/problem.ts'
 import type { Asked, Services } from './asked.ts'
+import { channelNamed, nameOf } from './channels.ts'
 import { fault, faultOf } from './faults.ts'
 import { noticeIdOf, sidOf, timeOf } from './sids.ts'
-
-type Channel = 'sms' | 'email'
 
 /** The facts of a verification in an answer. */
 interface Shown {
@@ -17,7 +17,7 @@ interface Shown {
 }
 
 /** Twilio's channels that Postern does not have. */
-const otherChannels = ['call', 'whatsapp', 'sna', 'auto', 'rbm', 'rcs', 'push', 'totp']
+const otherChannels = ['sna', 'auto', 'rbm', 'rcs', 'push', 'totp']
 
 /** These parameters change the text of a message or the meaning of a code. Other unknown parameters are ignored. */
 const unsupported = ['CustomMessage', 'Amount', 'Payee', 'SendDigits', 'SnaClientToken']
@@ -45,17 +45,18 @@ export function createVerifications(postern: PosternCalls, services: Services) {
   const send = inService(async (asked, scene, { To, Channel, Locale, CustomCode, DeviceIp }) => {
     if (!To) return fault(60200, 'To')
     if (Channel && otherChannels.includes(Channel)) return fault(60223, Channel)
-    if (Channel !== 'sms' && Channel !== 'email') return fault(60200, 'Channel')
+    const channel = channelNamed(Channel ?? '')
+    if (!channel) return fault(60200, 'Channel')
     const { app, keyId } = asked.account
     const sent = await postern.sendCaptcha({
-      ...{ app, keyId, channel: Channel, to: To, scene },
+      ...{ app, keyId, channel, to: To, scene },
       ...personAt(DeviceIp || asked.ip),
       ...(Locale ? { locale: Locale } : {}),
       ...(CustomCode === undefined ? {} : { code: CustomCode }),
     })
     if (sent.outcome !== 'accepted') return faultOf(sent, 60203)
     const { id } = sent
-    const body = viewOf(asked, { id, to: To, channel: Channel, status: 'pending' })
+    const body = viewOf(asked, { id, to: To, channel, status: 'pending' })
     return { status: 201, body }
   })
 
@@ -64,8 +65,11 @@ export function createVerifications(postern: PosternCalls, services: Services) {
     if (!To && !VerificationSid) return fault(60200, 'To or VerificationSid')
     const notice = VerificationSid ? await find(asked, scene, VerificationSid) : undefined
     if (notice && 'status' in notice) return notice
+    // A check by number is about the latest code, whose channel is not in the form. It needs no PostgreSQL for SMS.
+    const found = notice ?? (await find(asked, scene, To ?? ''))
+    const latest = 'status' in found ? undefined : found
     const { app, keyId } = asked.account
-    const channel = notice?.channel ?? channelOf(To ?? '')
+    const channel = latest?.channel ?? firstChannelOf(To ?? '')
     // No valid code is so long, so a code that is cut here stays wrong.
     const guess = { app, keyId, code: Code.slice(0, 100), anyForm: true, ...personAt(asked.ip) }
     const id = notice && { id: notice.id }
@@ -74,12 +78,11 @@ export function createVerifications(postern: PosternCalls, services: Services) {
     )
     const { outcome } = checked
     if (outcome !== 'passed' && outcome !== 'code_mismatch') return faultOf(checked, 60202)
-    const known = outcome === 'passed' ? checked.id : notice?.id
-    const latest = known ? undefined : await find(asked, scene, To ?? '')
+    const known = outcome === 'passed' ? checked.id : latest?.id
     return {
       status: 200,
       body: viewOf(asked, {
-        id: known ?? (latest && 'id' in latest ? latest.id : undefined),
+        id: known,
         to: To ?? notice?.to ?? null,
         channel,
         status: outcome === 'passed' ? 'approved' : 'pending',
@@ -116,9 +119,8 @@ export function createVerifications(postern: PosternCalls, services: Services) {
       if (found.outcome !== 'found') return faultOf(found, 60202)
       return found.notice.scene === scene ? found.notice : fault(20404)
     }
-    const channel = channelOf(sidOrTo)
     const found = await postern.searchNotices({
-      ...{ app, channel, to: sidOrTo, kind: 'captcha', scenes: [scene], limit: 1 },
+      ...{ app, to: sidOrTo, kind: 'captcha', scenes: [scene], limit: 1 },
     })
     if (found.outcome === 'unavailable') return fault(20503)
     const [notice] = found.outcome === 'found' ? found.items : []
@@ -133,7 +135,7 @@ const plusOf = (to: string) => to.replace(/^ (?=\d)/, '+')
 
 const personAt = (ip: string | undefined) => (ip ? { ip } : {})
 
-const channelOf = (to: string): Channel => (to.includes('@') ? 'email' : 'sms')
+const firstChannelOf = (to: string): Channel => (to.includes('@') ? 'email' : 'sms')
 
 function statusOf({ codeEnd, state, expiresAt }: NoticeView, nowMs: number): string {
   if (codeEnd === 'passed') return 'approved'
@@ -146,20 +148,21 @@ function statusOf({ codeEnd, state, expiresAt }: NoticeView, nowMs: number): str
 function viewOf({ account, params, urlOf }: Asked, { id, to, channel, status }: Shown) {
   const { service = '' } = params
   const sid = id === undefined ? null : sidOf('VE', id)
+  const name = nameOf(channel)
   const at = id === undefined ? null : timeOf(id)
   return {
     sid,
     service_sid: service,
     account_sid: account.sid,
     to,
-    channel,
+    channel: name,
     status,
     valid: status === 'approved',
     lookup: { carrier: null },
     amount: null,
     payee: null,
     send_code_attempts:
-      id === undefined ? [] : [{ attempt_sid: sidOf('VL', id), channel, time: at }],
+      id === undefined ? [] : [{ attempt_sid: sidOf('VL', id), channel: name, time: at }],
     sna: null,
     sna_attempts_error_codes: null,
     date_created: at,
