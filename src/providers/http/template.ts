@@ -11,7 +11,7 @@ export type Values = (name: string) => string | undefined
 const ofMessage: Readonly<Record<string, (message: Message) => string | undefined>> = {
   to: ({ to }) => to,
   /** The number without `+`. */
-  toDigits: ({ channel, to }) => (channel === 'sms' ? to.replace(/^\+/, '') : undefined),
+  toDigits: ({ to }) => (/^\+\d+$/.test(to) ? to.slice(1) : undefined),
   /** The number without the code of its country. */
   toNational: ({ nationalNumber }) => nationalNumber,
   country: ({ country }) => country || undefined,
