@@ -16,6 +16,7 @@ const start: readonly Entry[] = [
   ['/code-field', 'Code field', '验证码输入框'],
   ['/guides/frameworks', 'Frameworks', '前端框架'],
   ['/guides/your-language', 'From your language', '用你的语言'],
+  ['/guides/passkey', 'Then a passkey', '再用通行密钥'],
   ['/guides/providers', 'Providers', '服务商'],
   ['/guides/senders', 'Senders in each country', '各国的发送方'],
   ['/guides/go-live', 'Go live', '上线'],

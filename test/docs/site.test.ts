@@ -150,7 +150,7 @@ test.each([
   ['', 'sms pumping', /^abuse#sms-pumping/],
   ['', 'nginx', /^guides\/go-live#nginx/],
   ['', 'sliding', /^guides\/rule-kinds#sliding/],
-  ['', 'passkeys', /^when-not-sms/],
+  ['', 'passkeys', /^guides\/passkey/],
   ['zh/', '验证码', /^zh\/code-field/],
   ['zh/', '限流', /^zh\/(guides\/limits|limiter)/],
   ['zh/', '短信盗刷', /^zh\/abuse/],
