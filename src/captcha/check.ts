@@ -20,6 +20,7 @@ import type { CaptchaEvents } from './captcha-events.ts'
 import type { Challenges } from './challenges.ts'
 import type { EndedCode, Gone, GoneReason, GuessResult, Repeated } from './code-answers.ts'
 import type { CodeOwner, CodeStore } from './code-store.ts'
+import type { KnownBrowsers } from './known-browsers.ts'
 import type { Passes } from './passes.ts'
 
 /** The request for a check, by HTTP or in process. */
@@ -38,11 +39,14 @@ export interface CheckAsked {
   ip?: string | undefined
   /** The answer to a challenge, from callers in pages. */
   challenge?: string | undefined
+  /** The token of a known browser; `true` asks for one. */
+  known?: string | true | undefined
 }
 
-export type CheckOutcome =
-  /** `pass`: a proof for servers. */
-  { outcome: 'passed'; id: string; scene: string; verifiedAt: string; pass: string } | Refused
+export type CheckOutcome = Passed | Refused
+
+/** `pass`: a proof for servers. `known`: the token of the browser, for pages and for callers that sent `known`. */
+type Passed = { outcome: 'passed'; id: string; scene: string; known?: string } & Proof
 
 export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 
@@ -80,6 +84,7 @@ export function createCheckCaptcha(deps: {
   codes: CodeStore
   code: { length: number; own: boolean }
   passes: Pick<Passes, 'issue'>
+  known: Pick<KnownBrowsers, 'laneOf' | 'issue'>
   metrics: Pick<Metrics, 'checks'>
   events: Pick<CaptchaEvents, 'passed' | 'ended' | 'locked'>
   testRecipients: Pick<TestRecipients, 'isTestRecipient'>
@@ -88,7 +93,7 @@ export function createCheckCaptcha(deps: {
   /** Called after each check, for records. Must not throw, and is not awaited. */
   onChecked?: (owner: CodeOwner, requestId: string, checked: Counted) => void
 }) {
-  const { challenges, limits, codes, passes, metrics, events, nowMs } = deps
+  const { challenges, limits, codes, passes, known, metrics, events, nowMs } = deps
 
   /** Throws Unavailable if Redis is out of reach; then no try and no code is used up. */
   return async function checkCaptcha(asked: CheckAsked, caller: Caller): Promise<CheckOutcome> {
@@ -103,7 +108,8 @@ export function createCheckCaptcha(deps: {
       if (isOfOtherLength) return { outcome: 'code_gone', reason: 'expired' }
       return invalidRequest('code', ...wrongForm)
     }
-    const origin = originOf(caller, asked.ip, country)
+    const lane = await known.laneOf(asked.known, { app, channel, to })
+    const origin = originOf(caller, asked.ip, country, lane)
     const repeatKeyId = id === undefined || caller.isInProcess ? undefined : caller.keyId
     const guess = { app, channel, to, scene, code, id, origin, repeatKeyId }
     const entry = await challenges.enter(caller, asked.challenge)
@@ -126,7 +132,8 @@ export function createCheckCaptcha(deps: {
       case 'repeated':
       case 'passed': {
         const proof: Proof = JSON.parse(checked.proof ?? makeProof(guess))
-        return { outcome: 'passed', id: checked.noticeId, scene, ...proof }
+        const ofBrowser = await known.issue(guess, caller, asked.known)
+        return { outcome: 'passed', id: checked.noticeId, scene, ...proof, ...ofBrowser }
       }
     }
   }

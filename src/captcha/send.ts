@@ -19,6 +19,7 @@ import type { Quota } from '../rules/quota.ts'
 import { invalidRequest, type Limited, limitedBy } from '../rules/refused.ts'
 import type { Challenges } from './challenges.ts'
 import type { CodeStore } from './code-store.ts'
+import type { KnownBrowsers } from './known-browsers.ts'
 
 export interface CaptchaAsked extends SendAsked {
   /** The purpose of the code. */
@@ -29,6 +30,8 @@ export interface CaptchaAsked extends SendAsked {
   policy?: string | undefined
   /** The answer to a challenge, from callers in pages. */
   challenge?: string | undefined
+  /** The token of a known browser. */
+  known?: string | undefined
 }
 
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
@@ -39,6 +42,7 @@ export function createSendCaptcha(deps: {
   challenges: Pick<Challenges, 'enter' | 'refuse'>
   quota: Pick<Quota, 'fieldsOf' | 'isRefused' | 'findRefusal'>
   guessLimits: Pick<GuessLimits, 'waitMsOf' | 'refundOf'>
+  known: Pick<KnownBrowsers, 'laneOf'>
   codes: Pick<CodeStore, 'digestsOf' | 'remember' | 'settle' | 'settleSoon' | 'forget'>
   send: Send
   code: { length: number; ttlMs: number; own: boolean }
@@ -62,7 +66,8 @@ export function createSendCaptcha(deps: {
     const ttlMs = code.ttlMs
     const named = { app, kind: 'captcha', channel, to, scene, template, locale } as const
     const draft = { ...named, ttlMs, providers }
-    const origin = originOf(caller, asked.ip, country)
+    const lane = await deps.known.laneOf(asked.known, draft)
+    const origin = originOf(caller, asked.ip, country, lane)
     const policy = isPage ? pagePolicy : (asked.policy ?? 'captcha')
     const fields = quota.fieldsOf(draft, params, origin)
     // Callers in pages know one policy.

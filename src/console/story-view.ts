@@ -100,7 +100,7 @@ function diagnosisOf(view: View, { tone, name, rule, ms, provider, error }: Diag
 function nowOf(view: View, { limits, codes, lockedForMs }: Story): Html {
   const { words, language } = view
   const { story } = words
-  const asked = limits.filter(({ isOfCaptcha }) => isOfCaptcha)
+  const asked = limits.filter(({ isOfCaptcha, lane }) => isOfCaptcha && lane !== 'known')
   const waitMs = Math.max(0, ...asked.map(({ nextInMs }) => nextInMs))
   const triesText = (n: number) =>
     n === 0 ? story.noTries : fill(story.triesLeft, language, { n })
@@ -134,22 +134,22 @@ function limitList(view: View, limits: readonly LimitState[]): Html {
   const { words, language } = view
   const { story } = words
   const items = limits.map((state) => {
-    const { policy, rule, used, limit, window, lockedForMs, nextInMs } = state
+    const { policy, rule, used, limit, window, lockedForMs, nextInMs, lane } = state
     const held =
       lockedForMs === undefined
         ? badge('wait', 'clock', fill(story.next, language, { time: duration(view, nextInMs) }))
         : badge('bad', 'lock', fill(story.locked, language, { time: duration(view, lockedForMs) }))
-    return html`<li><b>${policy}.${rule}</b> ${numberText(view, used)} / ${numberText(view, limit)} <span class="quiet">${window}</span> ${holds(state) && held}</li>`
+    return html`<li><b>${policy}.${rule}</b> ${numberText(view, used)} / ${numberText(view, limit)} <span class="quiet">${window}${lane && ` · ${story.lanes[lane]}`}</span> ${holds(state) && held}</li>`
   })
   return html`<ul class="limits">${items}</ul>`
 }
 
 function forms(view: View, { sealed, app, isRevealed }: Shown): Html {
   const { story } = view.words
-  const { limitsChoice, lockChoice, codeChoice, suppressionChoice } = story
+  const { limitsChoice, lockChoice, codeChoice, laneChoice, suppressionChoice } = story
   const choices = {
     ...{ limits: limitsChoice, lock: lockChoice, code: codeChoice },
-    suppression: suppressionChoice,
+    ...{ suppression: suppressionChoice, lane: laneChoice },
   }
   const shared = html`${csrfField(view)}<input type="hidden" name="app" value="${app}">`
   const reason = (id: string, hint: string) => html`<label for="${id}">${story.reason}</label>

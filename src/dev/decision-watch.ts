@@ -5,6 +5,7 @@
  */
 import type { Channel } from '../base/channel.ts'
 import type { Limiter, Policies, Rule } from '../limiter/index.ts'
+import { lanes } from '../rules/caller.ts'
 import { isCheckPolicy, pageGuessPolicy, pagePolicy } from '../rules/policies.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
 import { findRule } from '../rules/recipient-rules.ts'
@@ -80,11 +81,11 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
 
     /** A part of `DemoState`, which the page reads. Throws when Redis does not answer. */
     async look() {
-      const lanes = await Promise.all([lanesOf(pagePolicy), lanesOf(pageGuessPolicy)])
+      const windows = await Promise.all([lanesOf(pagePolicy), lanesOf(pageGuessPolicy)])
       const [latest] = records
       return {
         followed: latest && recipientIn(latest),
-        lanes: lanes.flat(),
+        lanes: windows.flat(),
         decisions: ofFollowed()
           .slice(0, maxShown)
           .map(({ policy, atMs, refusal }) => {
@@ -98,7 +99,8 @@ export function createDecisionWatch(deps: { limiter: Limiter; policies: () => Po
       const forgotten = new Set(records)
       for (const policy of [pagePolicy, pageGuessPolicy]) {
         const fields = latestFor(policy)
-        if (fields) await limiter.reset(policy, fields)
+        if (!fields) continue
+        for (const lane of lanes) await limiter.reset(policy, { ...fields, lane })
       }
       // A decision that came during the resets stays.
       records = records.filter((one) => !forgotten.has(one))

@@ -42,6 +42,12 @@ const challengeAnswer = z.string().min(1).max(4_096).optional().meta({
     "The answer to a challenge: for `altcha` the widget's payload, base64 of JSON `{challenge, solution}`; else the vendor's token.",
 })
 
+/** Long enough for every token of Postern. */
+const known = z
+  .string()
+  .max(2_000)
+  .regex(/^[\w-]+\.[\w-]+\.[\w-]+$/, words.en.fields.known)
+
 const code = z.string().regex(/^[A-Za-z0-9]{4,10}$/, words.en.fields.lettersOrDigits)
 
 export const sendCaptchaBody = z
@@ -58,6 +64,10 @@ export const sendCaptchaBody = z
         'A code that the caller made. It is sent in place of a random code. Needs `code.own` in the policy file.',
     }),
     challenge: challengeAnswer,
+    known: known.optional().meta({
+      description:
+        'The token of a known browser, see docs/abuse.md. A token that is not valid for this recipient is no error.',
+    }),
   })
   .meta({
     id: 'SendCaptcha',
@@ -80,6 +90,13 @@ export const checkCaptchaBody = z
         'With it, only the code of this send passes, and the same check by the same key gets the same pass for a minute.',
     }),
     challenge: challengeAnswer,
+    known: z
+      .union([known, z.literal(true, words.en.fields.known)])
+      .optional()
+      .meta({
+        description:
+          'The token of a known browser. A right code then answers a new one. `true` asks for one without having one.',
+      }),
   })
   .meta({
     id: 'CheckCaptcha',
@@ -119,6 +136,10 @@ const passedCheck = z
     verifiedAt: time,
     pass: z.string().meta({
       description: 'Proof for a server: a JWS (ES256), valid for five minutes; see docs/passes.md.',
+    }),
+    known: z.string().optional().meta({
+      description:
+        'For pages, and for callers that sent `known`: the token of this browser for later sends and checks, a JWS (ES256), valid for 180 days.',
     }),
   })
   .meta({ id: 'PassedCheck' })

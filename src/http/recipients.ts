@@ -6,6 +6,7 @@ import { notAllowedBecause } from '../recipient/address-kind.ts'
 import { addressKindOf, maskRecipient } from '../recipient/channels.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
+import { lanes } from '../rules/caller.ts'
 import { checkResults } from '../support/decision.ts'
 import { operated, resettable } from '../support/operations.ts'
 import type { LookUp, Reset } from '../support/support.ts'
@@ -73,6 +74,10 @@ const recipientStory = z
           limit: z.int(),
           resetsInMs: z.number(),
           lockedForMs: z.number().optional(),
+          lane: z.enum(lanes).optional().meta({
+            description:
+              'The lane of this count, if the rule counts by lane. An empty count of `known` is left out.',
+          }),
         }),
       )
       .meta({ description: 'The counts of every rule for this recipient.' }),
@@ -171,7 +176,8 @@ export function recipientRoutes(deps: {
       method: 'post',
       path: '/v1/recipients/reset',
       name: 'resetRecipient',
-      summary: 'Reset the counts of a recipient, lift its locks, end its codes and suppressions.',
+      summary:
+        'Reset the counts of a recipient, lift its locks, end its codes, suppressions and known browsers.',
       access: 'secret',
       body: resetBody,
       answers: { 204: { description: 'Recorded and done.' } },

@@ -5,6 +5,7 @@ import { createCancelCaptcha, createFindCaptcha } from '../captcha/cancel.ts'
 import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createChallengeKind, createChallenges } from '../captcha/challenges.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
+import { createKnownBrowsers, type KnownBrowsers } from '../captcha/known-browsers.ts'
 import { createPasses } from '../captcha/passes.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
 import { findRoute, type RoutedMessage } from '../delivery/provider-order.ts'
@@ -30,7 +31,9 @@ export type Requests = Awaited<ReturnType<typeof composeRequests>>
 
 /** `onDecided` is called with every decision of the limits. */
 export async function composeRequests(shared: Shared, onDecided?: OnDecided) {
-  const steps = composeSteps(shared, onDecided)
+  const { redis, keyPrefix } = shared.servers
+  const known = await createKnownBrowsers({ redis, keyPrefix, secrets: shared.secrets })
+  const steps = { ...composeSteps(shared, onDecided), known }
   return {
     ...steps,
     ...composeSending(shared, steps),
@@ -40,7 +43,7 @@ export async function composeRequests(shared: Shared, onDecided?: OnDecided) {
   }
 }
 
-type Steps = ReturnType<typeof composeSteps>
+type Steps = ReturnType<typeof composeSteps> & { known: KnownBrowsers }
 
 /** The steps of every send and check: recipients, limits, challenges, and the records for support. */
 function composeSteps(shared: Shared, onDecided?: OnDecided) {
@@ -132,6 +135,7 @@ function composeSending(shared: Shared, steps: Steps) {
       ...sending,
       challenges: steps.challenges,
       guessLimits: steps.guessLimits,
+      known: steps.known,
       codes,
       code: { ...file.code, ttlMs: file.code.ttl },
       testRecipients: steps.testRecipients,
@@ -160,6 +164,7 @@ async function composeChecking(shared: Shared, steps: Steps) {
     ...{ normaliseRecipient, testRecipients, challenges, codes },
     limits: guessLimits,
     code: shared.config.file.code,
+    known: steps.known,
     passes,
     metrics,
     nowMs,
@@ -177,14 +182,15 @@ async function composeChecking(shared: Shared, steps: Steps) {
 }
 
 /** The look-up and reset of a recipient. */
-function composeSupport(shared: Shared, { quota, decisions }: Steps) {
+function composeSupport(shared: Shared, { quota, decisions, known }: Steps) {
   const { notices: store, codes } = shared.stores
   const { limiter, policies } = shared.limits
   const { secrets } = shared
   const operations = createOperations(shared.servers.database)
   const { suppressions } = shared.stores
   const support = createSupport({
-    ...{ store, operations, suppressions, decisions, codes, limiter, quota, secrets, policies },
+    ...{ store, operations, suppressions, decisions, codes, known, limiter, quota, secrets },
+    policies,
   })
   return { ...support, operations }
 }

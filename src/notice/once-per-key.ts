@@ -25,6 +25,7 @@ const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 
 interface KeyedAsked extends SendAsked {
   challenge?: string | undefined
+  known?: string | undefined
   codeDigests?: readonly string[] | undefined
 }
 
@@ -61,12 +62,12 @@ export function createOncePerKey(idempotency: Idempotency) {
     /**
      * Returns the stored answer for a repeat. Otherwise reserves the key. Without a key every request is new. The
      * answer to a challenge is not compared: a request that died has used up its answer, and the repeat must bring
-     * another one. `codeDigests`: one per secret in use, current secret first. They stand for the code, because the key's
+     * another one. The token of a known browser may be a newer one. `codeDigests`: one per secret in use, current secret first. They stand for the code, because the key's
      * row lives longer than the code and must not show it. A repeat may come after a rotation of `SECRET`.
      */
     async begin(
       kind: 'captcha' | 'notice',
-      { idempotencyKey, challenge: _, codeDigests, ...asked }: KeyedAsked,
+      { idempotencyKey, challenge: _, known: __, codeDigests, ...asked }: KeyedAsked,
       caller: Caller,
       answerBy: number,
     ): Promise<Begun | SendOutcome> {

@@ -16,6 +16,10 @@ export interface Caller {
   sendsOwnCodes?: boolean
 }
 
+/** `known`: the request has a token of this recipient, from a browser in which a right code was typed. */
+export const lanes = ['stranger', 'known'] as const
+export type Lane = (typeof lanes)[number]
+
 /** Facts of a request that only limits need. */
 export interface Origin {
   /** The address of the person: the caller's address, or the address that a server names. */
@@ -25,9 +29,16 @@ export interface Origin {
   keyId: string
   /** The key may stand in a page. */
   isPage: boolean
+  /** A stranger's if absent, as of all notices. */
+  lane?: Lane
 }
 
-/** `ip`: the person's address as named by a server. */
-export function originOf(caller: Caller, ip: string | undefined, country: string): Origin {
-  return { ip: ip ?? caller.ip, country, keyId: caller.keyId, isPage: caller.isPage }
+/** `ipOfPerson`: as named by a server. */
+export function originOf(
+  { ip, keyId, isPage }: Caller,
+  ipOfPerson: string | undefined,
+  country: string,
+  lane: Lane = 'stranger',
+): Origin {
+  return { ip: ipOfPerson ?? ip, country, keyId, isPage, lane }
 }

@@ -17,7 +17,7 @@ interface Field {
   readonly isOfRecipient?: true
   /** Each value of the field belongs to one caller. */
   readonly isOfCaller?: true
-  /** Support can derive the value from a recipient and an app. Other fields are known only during a request. */
+  /** Support can derive the value, or all values, from a recipient and an app. Other fields are known only during a request. */
   readonly isKnown?: true
   /** The value is personal, or could be found by trying all values. Records store a short keyed hash of it. */
   readonly isHashed?: true
@@ -116,6 +116,12 @@ export const fields: Readonly<Record<string, Field>> = {
     of: 'sends and checks',
     isOfCaller: true,
     isHashed: true,
+  },
+  lane: {
+    meaning:
+      "`known` for a browser in which a right code of this recipient was typed, see [the owner's lane](abuse.md#the-owners-lane); else `stranger`",
+    of: 'sends and checks',
+    isKnown: true,
   },
 }
 

@@ -73,12 +73,16 @@ export function createQuota(deps: {
   }
 
   /** The values for keys of the policy `check`. */
-  function checkFieldsOf(asked: LimitFacts, { ip, country, keyId }: Origin): Fields {
+  function checkFieldsOf(
+    asked: LimitFacts,
+    { ip, country, keyId, lane = 'stranger' }: Origin,
+  ): Fields {
     const { to, channel, scene = '', app } = asked
     const kind = addressKindOf(channel)
     const [prefix, block, mailbox] = [kind.prefixOf(to), kind.blockOf(to), kind.mailboxOf(to)]
     const ipWide = wideAddress(ip)
-    return { to, channel, scene, app, ip, ipWide, country, prefix, block, mailbox, keyId }
+    const ofPerson = { ip, ipWide, country, keyId, lane }
+    return { to, channel, scene, app, prefix, block, mailbox, ...ofPerson }
   }
 
   const isTest = ({ to }: Fields) => isTestRecipient(String(to))

@@ -1,7 +1,7 @@
 /** Operations of support on a recipient, with key and reason. Each is recorded before it is done. */
 import type { Database } from '../storage/database.ts'
 
-export const resettable = ['limits', 'lock', 'code', 'suppression'] as const
+export const resettable = ['limits', 'lock', 'code', 'lane', 'suppression'] as const
 export type Resettable = (typeof resettable)[number]
 
 /** `reveal`: an operator saw the full recipient. */

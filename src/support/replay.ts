@@ -45,8 +45,11 @@ const maxSubjects = 2_000_000
 const wasTreated: Readonly<Partial<Record<Outcome, Treatment>>> = {
   ...{ refused: 'refused', locked: 'refused', challenged: 'challenged' },
 }
-/** Values that are empty have no place in the table. */
-const empty = { ip: '', ipWide: '', country: '', scene: '', prefix: '', block: '', mailbox: '' }
+/** Values that are empty have no place in the table. Rows of releases without lanes have none. */
+const empty = {
+  ...{ ip: '', ipWide: '', country: '', scene: '', prefix: '', block: '', mailbox: '' },
+  lane: 'stranger',
+}
 
 /** `decisions` are in the order of time, and are counted since `sinceMs`. The policies and prices are from the new file. */
 export async function replay(options: {

@@ -3,6 +3,7 @@
  * a scene). The values of these other fields come from the request, from sent notices and from recorded refusals.
  */
 import type { Policies, Rule } from '../limiter/index.ts'
+import { lanes } from '../rules/caller.ts'
 import { rulesInUse } from '../rules/policies.ts'
 import type { Fields, Quota } from '../rules/quota.ts'
 import { namesRecipient, requestFields } from '../rules/recipient-rules.ts'
@@ -13,8 +14,8 @@ export interface Subject {
   rule: Rule
   fields: Fields
   isPersonal: boolean
-  /** The count is known only from a refusal, so it is shown only while it is not empty. */
-  isRemembered: boolean
+  /** The count is known only from a refusal, or is of known browsers. It is shown only while it is not empty. */
+  isShownIfUsed: boolean
 }
 
 export interface LookUpRequest extends Recipient {
@@ -33,12 +34,14 @@ export function subjectsOf(
   policies: Policies,
   quota: Quota,
 ): Subject[] {
-  const contexts = known.scenes.map((scene): Partial<Fields> => {
-    const draft = { app, channel, to, scene, template: defaultTemplate }
-    const origin = { ip: ip ?? '', country, keyId: '', isPage: false }
-    const { ip: _, keyId: __, ...fields } = quota.fieldsOf(draft, {}, origin)
-    return { ...fields, ...(ip === undefined ? {} : { ip }) }
-  })
+  const contexts = lanes.flatMap((lane) =>
+    known.scenes.map((scene): Partial<Fields> => {
+      const draft = { app, channel, to, scene, template: defaultTemplate }
+      const origin = { ip: ip ?? '', country, keyId: '', isPage: false, lane }
+      const { ip: _, keyId: __, ...fields } = quota.fieldsOf(draft, {}, origin)
+      return { ...fields, ...(ip === undefined ? {} : { ip }) }
+    }),
+  )
   const [base = {}] = contexts
 
   function subjectsOfRule(rule: Rule): Subject[] {
@@ -50,7 +53,7 @@ export function subjectsOf(
         // These values were recorded before a reload, for a rule with other fields.
         if (values?.length !== ofRequest.length) return []
         const ofRefusal = ofRequest.map((field, at) => [field, values[at] ?? ''])
-        return [{ ...base, ...Object.fromEntries(ofRefusal) }]
+        return lanes.map((lane) => ({ ...base, lane, ...Object.fromEntries(ofRefusal) }))
       })
     const subjects = new Map<string, Subject>()
     for (const [at, context] of [...contexts, ...remembered].entries()) {
@@ -58,8 +61,8 @@ export function subjectsOf(
       if (values.includes(undefined)) continue
       const text = JSON.stringify(values)
       if (subjects.has(text)) continue
-      const isRemembered = at >= contexts.length
-      subjects.set(text, { rule, fields: context as Fields, isPersonal, isRemembered })
+      const isShownIfUsed = at >= contexts.length || context.lane === 'known'
+      subjects.set(text, { rule, fields: context as Fields, isPersonal, isShownIfUsed })
     }
     return [...subjects.values()]
   }

@@ -4,10 +4,12 @@
  */
 import { defaultScene } from '../base/default-scene.ts'
 import type { CodeStore } from '../captcha/code-store.ts'
+import type { KnownBrowsers } from '../captcha/known-browsers.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Limiter, Policies } from '../limiter/index.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Suppression, Suppressions } from '../notice/suppressions.ts'
+import type { Lane } from '../rules/caller.ts'
 import type { Quota } from '../rules/quota.ts'
 import { findRule } from '../rules/recipient-rules.ts'
 import type { CheckEntry, DecisionLog, RefusalEntry } from './decision-log.ts'
@@ -27,6 +29,8 @@ export interface LimitState {
   /** The rule applies to sends of codes. */
   isOfCaptcha: boolean
   lockedForMs?: number
+  /** The lane of the count, if the rule counts by lane. */
+  lane?: Lane
 }
 
 export interface LiveCode {
@@ -71,6 +75,7 @@ export function createSupport(deps: {
   suppressions: Suppressions
   decisions: Pick<DecisionLog, 'find'>
   codes: Pick<CodeStore, 'look' | 'scenesOf' | 'drop'>
+  known: Pick<KnownBrowsers, 'endAll'>
   limiter: Pick<Limiter, 'peek' | 'reset'>
   quota: Quota
   secrets: Pick<Secrets, 'recipientHash' | 'recipientHashes'>
@@ -98,13 +103,14 @@ export function createSupport(deps: {
     return { ...ofRecipient, refusals, checks, scenes, subjects }
   }
 
-  async function statesOf({ rule, fields, isRemembered }: Subject): Promise<LimitState[]> {
+  async function statesOf({ rule, fields, isShownIfUsed }: Subject): Promise<LimitState[]> {
     const states = await limiter.peek(rule.policy, fields, rule.name)
     const { policy, name } = rule
     const isOfCaptcha = findRule(policies(), 'captcha', name)?.policy === policy
+    const ofLane = rule.fields.includes('lane') ? { lane: fields.lane as Lane } : {}
     return states
-      .filter(({ used, lockedForMs }) => !isRemembered || used > 0 || lockedForMs !== undefined)
-      .map(({ kind: _, left: __, ...state }) => ({ policy, isOfCaptcha, ...state }))
+      .filter(({ used, lockedForMs }) => !isShownIfUsed || used > 0 || lockedForMs !== undefined)
+      .map(({ kind: _, left: __, ...state }) => ({ policy, isOfCaptcha, ...state, ...ofLane }))
   }
 
   return {
@@ -140,7 +146,7 @@ export function createSupport(deps: {
     },
 
     /**
-     * Deletes counts of a recipient, lifts locks, and ends codes and suppressions, so that the person can go on. It is recorded first, so that
+     * Deletes counts of a recipient, lifts locks, and ends codes, known browsers and suppressions. It is recorded first, so that
      * no reset is done without a record. If Redis is then away, the caller must send the reset again.
      *
      * Only counts whose key contains the recipient are deleted. Counts shared with others (an address, a prefix, a country,
@@ -161,6 +167,7 @@ export function createSupport(deps: {
         ...(what.includes('code')
           ? scenes.map((scene) => codes.drop({ app, scene, channel, to }))
           : []),
+        ...(what.includes('lane') ? [deps.known.endAll({ app, channel, to })] : []),
       ])
     },
   }

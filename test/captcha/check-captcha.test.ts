@@ -14,6 +14,7 @@ import type { Origin } from '../../src/rules/caller.ts'
 import { createGuessLimits } from '../../src/rules/guess-limits.ts'
 import { withPageRules } from '../../src/rules/policies.ts'
 import { createQuota } from '../../src/rules/quota.ts'
+import { noKnownBrowsers } from '../tools/no-known-browsers.ts'
 import { noTestRecipients } from '../tools/no-test-recipients.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -103,6 +104,7 @@ async function openRoom(
     codes,
     code: { length: 4, own: false },
     passes: { issue: () => 'a pass' },
+    known: noKnownBrowsers,
     metrics,
     testRecipients: noTestRecipients,
     nowMs: () => 0,

@@ -14,6 +14,7 @@ import type { NoticeStore } from '../../src/notice/store.ts'
 import type { Origin } from '../../src/rules/caller.ts'
 import { createGuessLimits } from '../../src/rules/guess-limits.ts'
 import { createQuota } from '../../src/rules/quota.ts'
+import { noKnownBrowsers } from '../tools/no-known-browsers.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -115,6 +116,7 @@ async function openRoom(
       refuse: async (_, limited) => limited,
     },
     testRecipients: { codeOf: (to) => (to === testRecipient ? '004242' : undefined) },
+    known: noKnownBrowsers,
     codes,
     code,
     guessLimits,

@@ -84,7 +84,7 @@ test('explain: the shipped file in words', async () => {
   const { code, stdout } = await policy('explain', '--policy', 'postern.yaml')
   expect(code).toBe(0)
   expect(stdout).toContain(
-    'At most 1 per 60s, 5 per 1h and 10 per 24h for one recipient of one app; more are refused.',
+    'At most 1 per 60s, 5 per 1h and 10 per 24h for one recipient and one lane (known browsers or strangers) of one app; more are refused.',
   )
 })
 

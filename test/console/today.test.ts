@@ -122,7 +122,9 @@ describe('over a real Postern', () => {
 
   test('rules in Chinese on Chinese pages, and in one form of table with the rest', async () => {
     const { text } = await anna.get('/rules?language=zh')
-    expect(text).toContain('同一应用的同一收件人每 60 秒最多 1 次，每 1 小时最多 5 次')
+    expect(text).toContain(
+      '同一应用的同一收件人和同一通道（已知浏览器或陌生人）每 60 秒最多 1 次，每 1 小时最多 5 次',
+    )
     expect(text).not.toContain('At most')
     expect(text).not.toContain('<dl>')
     expect((await anna.get('/rules?language=en')).text).toContain('At most 1 per 60s')

@@ -52,6 +52,7 @@ const fields = {
   scene: 'login',
   template: 'captcha',
   subject: 'ada',
+  lane: 'stranger',
   price: 1_000,
 }
 
@@ -81,7 +82,7 @@ test.each(shipped)(
     const file = parse(read(fileURLToPath(new URL(`../../${path}`, import.meta.url))))
     expect(file.policies.captcha).toContainEqual({
       name: 'mailbox',
-      key: '{app}:{channel}:{mailbox}',
+      key: '{app}:{channel}:{mailbox}:{lane}',
       sliding: '10 per 24h',
     })
     const rules: RawRule[] = [
@@ -98,6 +99,16 @@ test.each(shipped)(
     })
   },
 )
+
+test.each(shipped)('%s: every rule that counts one recipient counts by lane', (path) => {
+  const { policies, browser } = parse(
+    read(fileURLToPath(new URL(`../../${path}`, import.meta.url))),
+  )
+  const rules: RawRule[] = [...policies.captcha, ...policies.check, ...browser.checkRules]
+  const ofRecipient = rules.filter(({ key }) => /\{to\}|\{mailbox\}/.test(key))
+  expect(ofRecipient.length).toBeGreaterThan(3)
+  expect(ofRecipient.filter(({ key }) => !key.includes('{lane}'))).toEqual([])
+})
 
 test.each(names)('policies/%s.yaml: no rule counts one app with another', (name) => {
   for (const { policy, rule } of rulesOf(name)) {

@@ -128,7 +128,7 @@ test('a policy that the product asks for may not be missing, nor use a field it 
   expect(await parse(text.replace('  check:', '  checks:'), 'postern.yaml')).toEqual({
     ok: false,
     problems: [
-      'postern.yaml:12: policies.captcha.3.key: there is no field {subject} here; there are to, mailbox, ip, prefix, dedupe, channel, app, scene, country, template, keyId, block, ipWide',
+      'postern.yaml:12: policies.captcha.3.key: there is no field {subject} here; there are to, mailbox, ip, prefix, dedupe, channel, app, scene, country, template, keyId, block, ipWide, lane',
       'postern.yaml:6: policies: check is missing; write "check: []" for no limits',
     ],
   })

@@ -57,6 +57,30 @@ test('a policy file as an object, in which one object is used 101 times → as i
 })
 
 describe('the calls in process', () => {
+  test('known: a right code answers a token if the call has `known`, and sends and checks with it are in its lane', async () => {
+    const rule = { name: 'recipient', key: '{app}:{to}:{lane}', sliding: '1 per 1h' }
+    const { postern, codeFor } = await open({ policies: { ...noLimits, captcha: [rule] } })
+    postern.startWorker()
+    const asked = { app, channel: 'sms', to: newPhone() } as const
+    const send = async (known?: string) => {
+      const sent = await postern.sendCaptcha({ ...asked, known })
+      return sent.outcome === 'accepted' ? { ...sent, code: await codeFor(sent.id) } : sent
+    }
+    const codeOf = (sent: object) => ('code' in sent ? String(sent.code) : expect.unreachable())
+    const code = codeOf(await send())
+    const passed = await postern.checkCaptcha({ ...asked, code, known: true })
+    expect(passed).toMatchObject({ outcome: 'passed', known: expect.stringMatching(/^ey/) })
+    const known = 'known' in passed ? passed.known : undefined
+    expect(await send()).toMatchObject({ outcome: 'limited' })
+    const { id } = (await send(known)) as { id: string }
+    expect(await send(known)).toMatchObject({ outcome: 'limited' })
+    const byId = { app, id, code: await codeFor(id) }
+    expect(await postern.checkCaptcha(byId)).not.toHaveProperty('known')
+    const wrong = { outcome: 'invalid_request', errors: [{ path: 'known' }] }
+    expect(await postern.sendCaptcha({ ...asked, known: true as never })).toMatchObject(wrong)
+    expect(await postern.checkCaptcha({ ...asked, code, known: 'x' })).toMatchObject(wrong)
+  })
+
   test('a code: accepted as by HTTP, in the same row; a wrong guess, the right one, and then no code', async () => {
     const { postern, post, get, codeFor } = await open()
     postern.startWorker()
