@@ -5,6 +5,7 @@ import { parseDurationMs } from '../base/durations.ts'
 import { loadEnvFile } from '../config/env-file.ts'
 import { readPolicyFile } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
+import { sendersIn } from '../config/senders-in.ts'
 import { createSectionChecks } from '../main/load-config.ts'
 import { explain } from '../rules/explain.ts'
 import { policiesInForce } from '../rules/in-force.ts'
@@ -36,10 +37,12 @@ if (command === 'explain') {
   process.stdout.write(explain(inForce.policies))
 } else if (command === 'paperwork') {
   const ways = file.routes.sms.flatMap(({ match, use }) =>
-    use.map(({ provider }) => {
-      const { from, senderId } = file.providers[provider]?.settings ?? {}
-      const sender = typeof (from ?? senderId) === 'string' ? String(from ?? senderId) : undefined
-      return { provider, sender, countries: match.country ?? [] }
+    use.flatMap(({ provider }) => {
+      const { settings = {} } = file.providers[provider] ?? {}
+      const { senders } = sendersIn(settings, match.country) ?? sendersIn({}, match.country) ?? {}
+      return (senders ?? []).map(({ country, sender }) => ({
+        ...{ provider, sender, countries: [country] },
+      }))
     }),
   )
   console.log(paperwork(ways, file.senders) || 'No route of SMS has match.country.')

@@ -1,9 +1,11 @@
 /** SMS of this file that carriers block (problems) or change (warnings), by the rules of the countries of its routes. */
 import { join } from 'node:path'
 import { z } from 'zod'
+import { isObject } from '../base/json.ts'
 import { checkRoutes, type RouteFinding, withoutWebOtp } from '../sms-rules/index.ts'
 import type { FileProblem } from './located-yaml.ts'
 import { type ProviderEntry, policyFileSchema, type Route } from './policy-schema.ts'
+import { sendersIn } from './senders-in.ts'
 
 export interface TemplateTexts {
   has(template: string): boolean
@@ -14,7 +16,7 @@ export interface TemplateTexts {
     code: { length: number; ttlMs: number },
     other: (name: string) => string,
     names: readonly string[],
-  ): { template: string; locale: string; text: string }[]
+  ): { template: string; locale: string; country: string | undefined; text: string }[]
 }
 
 const { senders, code, recipients } = policyFileSchema.shape
@@ -37,22 +39,29 @@ export function carrierProblems(given: Given): FileProblem[] {
   const all = templates.smsTexts({ length, ttlMs }, (name) => `{{${name}}}`, ofFolder)
   const ways = given.routes.flatMap(({ path, route: { match, use } }) =>
     use.flatMap(({ provider }) => {
-      const { from, senderId, messagingServiceSid } = providers.get(provider)?.settings ?? {}
-      const sender = from ?? senderId
-      // With a colon it is an address of another channel. Other kinds leave sender and text to the vendor.
-      if (path[1] !== 'sms' || /:/.test(String(sender))) return []
-      if (typeof (sender ?? messagingServiceSid) !== 'string') return []
+      const { settings = {} } = providers.get(provider) ?? {}
+      const sent = path[1] === 'sms' ? sendersIn(settings, match.country) : undefined
+      const { senderId, messagingServiceSid: service } = settings
+      // Other kinds leave sender and text to the vendor.
+      if (!sent || !(sent.isSet || typeof service === 'string')) return []
       const texts = all.filter(({ template }) => match.template?.includes(template) ?? true)
-      return {
-        ...{ path, provider, countries: match.country ?? [], texts: senderId ? [] : texts },
-        sender: sender as string | undefined,
-      }
+      return { path, provider, ...sent, texts: senderId ? [] : texts }
     }),
   )
-  const found = checkRoutes(ways, data.senders, (country, text) =>
+  const routes = ways.flatMap(({ provider, senders, texts }) =>
+    senders
+      // With a colon it is an address of another channel.
+      .filter(({ sender }) => !sender?.includes(':'))
+      .map(({ country, sender }) => ({
+        ...{ provider, sender, countries: [country] },
+        texts: editionsFor(country, texts),
+      })),
+  )
+  const found = checkRoutes(routes, data.senders, (country, text) =>
     data.recipients.withoutWebOtp.includes(country) ? withoutWebOtp(text) : text,
   )
-  const message = 'without match.country, its SMS are checked for the rules of no country'
+  const unchecked = (named: string) =>
+    `without match.country, its SMS${named} are checked for the rules of no country`
   return [
     ...Object.entries(data.senders).flatMap(([name, byCountry]) => {
       const path = ['senders', name]
@@ -66,11 +75,23 @@ export function carrierProblems(given: Given): FileProblem[] {
           })),
       )
     }),
-    ...ways.flatMap(({ path, countries }) =>
-      countries.length === 0 ? [{ path, message, isWarning: true }] : [],
-    ),
+    ...ways.flatMap(({ path, isOpen, senders }) => {
+      const message = unchecked(
+        senders.length > 0 ? ' to countries that its sender does not name' : '',
+      )
+      return isOpen ? [{ path, message, isWarning: true }] : []
+    }),
     ...found.map((finding) => problemOf(finding, given)),
   ]
+}
+
+type Texts = ReturnType<TemplateTexts['smsTexts']>
+
+/** The texts for numbers of a country. An edition for the country takes the place of the one for all. */
+function editionsFor(country: string, texts: Texts): Texts {
+  const isReplaced = ({ template, locale }: Texts[number]) =>
+    texts.some((each) => each.template === template && each.locale === `${locale}.${country}`)
+  return texts.filter((each) => each.country === country || (!each.country && !isReplaced(each)))
 }
 
 const settingOf = { sender: 'registered', template: 'templates', link: 'links' }
@@ -79,8 +100,11 @@ function problemOf(finding: RouteFinding, { providers, folder }: Given): FilePro
   const { provider, country, of, wants, line = 1, severity, source, read } = finding
   const setting =
     wants && ` If it is registered, name it in senders.${provider}.${country}.${settingOf[wants]}.`
+  const { from, senderId } = providers.get(provider)?.settings ?? {}
+  const byCountry = from ?? senderId
+  const entry = isObject(byCountry) && [Object.hasOwn(byCountry, country) ? country : 'default']
   return {
-    path: ['providers', provider, providers.get(provider)?.settings.from ? 'from' : 'senderId'],
+    path: ['providers', provider, from ? 'from' : 'senderId', ...(entry || [])],
     place: of && `${join(folder, of.template, `sms.${of.locale}.txt`)}:${line}`,
     message: `${finding.message}${setting ?? ''} (${source}, ${read})`,
     isWarning: severity === 'warning',

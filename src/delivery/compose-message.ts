@@ -42,8 +42,8 @@ export function createComposeMessage(deps: {
     const { channel, template, locale } = notice
     const { address, isSpoken } = channelFacts(channel)
     const shown = isSpoken ? withCodeApart(variables) : variables
-    const rendered = templates.render(template, channel, locale, shown)
     const place = address.placeOf(notice.recipient)
+    const rendered = templates.render(template, channel, locale, shown, place.country)
     if (withoutWebOtpIn.includes(place.country)) rendered.text = withoutWebOtp(rendered.text)
     return {
       noticeId: notice.id,

@@ -9,7 +9,7 @@ import type { Provider } from '../providers/provider.ts'
 import { createDeliver, type DeliverDeps } from './deliver.ts'
 import { createGuardedProvider, type WatchedProvider } from './guarded-provider.ts'
 import { createSendPermits, type ProviderLimits } from './provider-limits.ts'
-import { createProviderOrder, type Routes } from './provider-order.ts'
+import { createProviderOrder, type Routes, type Serves } from './provider-order.ts'
 import { createResolveUnknown, type FindReceipt } from './resolve-unknown.ts'
 import { retryPolicies } from './retry.ts'
 import { type DeliveryWorker, startDeliveryWorker } from './worker.ts'
@@ -48,6 +48,7 @@ interface DeliveryDeps
   /** Each worker needs a separate connection. */
   openQueueConnection: () => ConnectionOptions
   keyPrefix: string
+  serves: Serves
   /** Puts notices back on the queue. */
   producer: Pick<Producer, 'add'>
   closers: Closers
@@ -61,7 +62,7 @@ export function startDelivery(deps: DeliveryDeps): DeliveryWorker[] {
   for (const provider of guarded.values()) closers.onClose(() => provider.close())
   const deliver = createDeliver({
     ...deps,
-    providersFor: createProviderOrder(file.routes, guarded),
+    providersFor: createProviderOrder(file.routes, guarded, deps.serves),
     resolveUnknown: createResolveUnknown({ findReceipt, timeoutMs }),
     retry: retryPolicies(file.delivery),
     timeoutMs,

@@ -39,7 +39,7 @@ export interface RoutedMessage {
 export type Routes = Readonly<Partial<Record<Channel, readonly RouteRule[]>>>
 
 /** The first rule that fits; undefined when none does. */
-export function findRoute(
+function findRoute(
   routes: Routes,
   { channel, template, app, country }: RoutedMessage,
 ): RouteRule | undefined {
@@ -50,20 +50,32 @@ export function findRoute(
   )
 }
 
-/** Returns the providers for a notice in the order of attempts; none if no route fits. */
+/** True if a provider serves numbers of a country. */
+export type Serves = (provider: string, country: string) => boolean
+
+/** The providers of the route that fits and that serve the country, by name. Undefined if no route fits. */
+export function servingProviders(
+  routes: Routes,
+  message: RoutedMessage,
+  serves: Serves,
+): string[] | undefined {
+  const names = findRoute(routes, message)?.use.map(({ provider }) => provider)
+  return names?.filter((name) => serves(name, message.country))
+}
+
+/** Returns the providers for a notice in the order of attempts; none if no route fits or none serves its country. */
 export function createProviderOrder<Provider extends { channels: readonly string[] }>(
   routes: Routes,
   providers: ReadonlyMap<string, Provider>,
+  serves: Serves = () => true,
 ) {
   return function providersFor(notice: Routable): Provider[] {
-    // The country of a number is expensive to find, so it is found only if a route needs it.
-    const needsCountry = routes[notice.channel]?.some(({ match }) => match.country)
-    const { channel, recipient } = notice
-    const country = needsCountry ? addressKindOf(channel).placeOf(recipient).country : ''
+    const { country } = addressKindOf(notice.channel).placeOf(notice.recipient)
     const rule = findRoute(routes, { ...notice, country })
     return inOrder(rule?.use ?? []).flatMap((name) => {
       const provider = providers.get(name)
-      return provider?.channels.includes(notice.channel) ? [provider] : []
+      if (!provider?.channels.includes(notice.channel)) return []
+      return serves(name, country) ? [provider] : []
     })
   }
 }

@@ -8,13 +8,14 @@ import { createCheckCaptcha } from '../captcha/check.ts'
 import { createKnownBrowsers, type KnownBrowsers } from '../captcha/known-browsers.ts'
 import { createPasses } from '../captcha/passes.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
-import { findRoute, type RoutedMessage } from '../delivery/provider-order.ts'
+import { type RoutedMessage, servingProviders } from '../delivery/provider-order.ts'
 import { createNoticeCreator } from '../notice/create.ts'
 import { createIdempotency } from '../notice/idempotency.ts'
 import { createReadMessage } from '../notice/message.ts'
 import { createOncePerKey } from '../notice/once-per-key.ts'
 import { createPipeline } from '../notice/pipeline.ts'
 import { createSendNotice } from '../notice/send.ts'
+import { createServes } from '../providers/kinds.ts'
 import { openCanReach } from '../recipient/mail-domains.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
 import { createTestRecipients, warnOfTestRecipients } from '../recipient/test-recipients.ts'
@@ -99,7 +100,8 @@ function composeSteps(shared: Shared, onDecided?: OnDecided) {
 /** The sends of captchas and notices, from a request to a row and a job. */
 function composeSending(shared: Shared, steps: Steps) {
   const { closers, log, metrics, secrets } = shared
-  const { file, templates } = shared.config
+  const { file, templates, providers } = shared.config
+  const serves = createServes(providers)
   const { database } = shared.servers
   const { notices, codes, producer } = shared.stores
   const { isTestRecipient, normaliseRecipient, quota } = steps
@@ -119,8 +121,7 @@ function composeSending(shared: Shared, steps: Steps) {
     readMessage: createReadMessage({
       normaliseRecipient,
       templates,
-      providersOf: (message: RoutedMessage) =>
-        findRoute(file.routes, message)?.use.map(({ provider }) => provider) ?? [],
+      providersOf: (message: RoutedMessage) => servingProviders(file.routes, message, serves),
       isTestRecipient,
     }),
     ...{ oncePerKey, quota },

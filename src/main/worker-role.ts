@@ -3,7 +3,7 @@ import { ownerOf } from '../captcha/code-store.ts'
 import { answerMsFor, startDelivery } from '../delivery/delivery.ts'
 import type { DeliveryWorker } from '../delivery/worker.ts'
 import { removeOldKeys } from '../notice/idempotency.ts'
-import { createProvider, ownKinds } from '../providers/kinds.ts'
+import { createProvider, createServes, ownKinds } from '../providers/kinds.ts'
 import type { SandboxDeps } from '../providers/sandbox/index.ts'
 import { addressKindOf } from '../recipient/channels.ts'
 import { startUpkeep } from '../upkeep/upkeep.ts'
@@ -47,6 +47,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   return startDelivery({
     ...{ file, templates, limiter, redis, keyPrefix, store: notices, metrics, log, closers },
     producer,
+    serves: createServes(providers),
     providers: [...providers].map(([name, setUp]) => createProvider(name, setUp, deps)),
     ownKinds: new Set(ownKinds.map(({ kind }) => kind)),
     onReload: limits.onReload,

@@ -75,13 +75,13 @@ export function createReadMessage(deps: {
     Templates,
     'has' | 'isOfPlugin' | 'findLocale' | 'variables' | 'uses' | 'pathVariables'
   >
-  /** The names of the providers of the route that fits; empty if none fits. */
+  /** The providers of the route that fits and that serve the country, by name. Undefined if no route fits. */
   providersOf(message: {
     channel: Channel
     country: string
     template: string
     app: string
-  }): readonly string[]
+  }): readonly string[] | undefined
   /** Test recipients get no messages and need no route. */
   isTestRecipient(to: string): boolean
 }) {
@@ -96,15 +96,16 @@ export function createReadMessage(deps: {
     const recipient = normaliseRecipient(channel, asked.to)
     if (recipient.kind !== 'ok') return refusedRecipient(recipient)
     const { to, country } = recipient
-    const providers = providersOf({ app, country, channel, template })
+    const providers = isTestRecipient(to) ? [] : providersOf({ app, country, channel, template })
+    if (!providers) return invalidRequest('channel', 'noRoute', { channel })
     if (!isTestRecipient(to) && providers.length === 0) {
-      return invalidRequest('channel', 'noRoute', { channel })
+      return refusedRecipient({ kind: 'not_allowed', to, country, because: 'country' })
     }
     const isKnown = templates.has(template) && (isInProcess || !templates.isOfPlugin(template))
     if (!isKnown) return invalidRequest('template', 'noTemplate')
-    const locale = templates.findLocale(template, channel, asked.locale)
+    const locale = templates.findLocale(template, channel, asked.locale, country)
     if (!locale) return invalidRequest('template', 'noVariant', { channel })
-    const needed = templates.variables(template, channel, locale)
+    const needed = templates.variables(template, channel, locale, country)
     const reserved = kind === 'captcha' ? ownVariables : []
     const names = Object.keys(params)
     const wrong = (name: string, word: FieldWord) => invalidRequest(`params.${name}`, word)
@@ -118,7 +119,7 @@ export function createReadMessage(deps: {
       const isUsed = needed.has(name) || templates.uses(template, name)
       if (!isUsed) return wrong(name, 'unused')
     }
-    for (const name of templates.pathVariables(template, channel, locale)) {
+    for (const name of templates.pathVariables(template, channel, locale, country)) {
       const isOfDots = /^\.*$/.test(String(params[name]))
       if (isOfDots) return wrong(name, 'onlyDots')
     }

@@ -33,10 +33,10 @@ export interface Variant {
 export function readSources(
   folder: string,
   channel: Channel,
-  locale: string,
+  edition: string,
   hasHtml: boolean,
 ): Record<string, string> {
-  const source = readText(join(folder, `${channel}.${locale}.txt`)).trimEnd()
+  const source = readText(join(folder, `${channel}.${edition}.txt`)).trimEnd()
   const sources: Record<string, string> = { text: source }
   const { parts, isSms } = channelFacts(channel)
   if (parts.includes('subject')) {
@@ -46,7 +46,7 @@ export function readSources(
     sources.text = match[3] as string
     if (match[2] !== undefined) sources.listUnsubscribe = match[2]
     if (hasHtml && parts.includes('html'))
-      sources.html = readText(join(folder, `${channel}.${locale}.html`))
+      sources.html = readText(join(folder, `${channel}.${edition}.html`))
   }
   if (sources.text?.trim() === '') throw new Error('is empty')
   if (isSms) checkWebOtp(source)

@@ -1,15 +1,17 @@
 /**
- * Templates: `templates/<template>/<channel>.<locale>.txt`, for mail also `email.<locale>.html`. The text of a mail begins
- * with its subject line, an optional line `List-Unsubscribe: https://…`, and an empty line. A channel without a text in a
- * locale has the text of its `textsOf`. All files are read, compiled and checked once, at start.
+ * Templates: `templates/<template>/<channel>.<locale>.txt`, for mail also `email.<locale>.html`. An edition for numbers of
+ * one country has the country behind the locale: `sms.en.IN.txt`. The text of a mail begins with its subject line, an
+ * optional line `List-Unsubscribe: https://…`, and an empty line. A channel without a text in a locale has the text of its
+ * `textsOf`. All files are read, compiled and checked once, at start.
  */
 import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Channel, channels } from '../base/channel.ts'
-import { canonicalLocale, nearestLocale } from '../base/nearest-locale.ts'
+import { nearestLocale } from '../base/nearest-locale.ts'
 import { measureSms, notInGsm7, type SmsLength } from '../base/sms-length.ts'
-import { channelFacts, isChannel } from '../recipient/channels.ts'
+import { channelFacts } from '../recipient/channels.ts'
+import { partsOf, readFileName } from './edition-name.ts'
 import {
   createVariant,
   type Rendered,
@@ -19,6 +21,7 @@ import {
 } from './template-variant.ts'
 import { createValidityText, minutesOf } from './validity-text.ts'
 
+/** By the name of the edition. */
 type Variants = ReadonlyMap<Channel, Map<string, Variant>>
 
 const variantsBy = (ofChannel: (channel: Channel) => Map<string, Variant>): Variants =>
@@ -46,17 +49,20 @@ export function readTemplates(
     const files = listFolder(join(folder, template), problems)
     const found = variantsBy(() => new Map())
     for (const file of files) {
-      const [, channel = '', locale = '', ending] = /^(\w+)\.([\w-]+)\.(txt|html)$/.exec(file) ?? []
-      if (!isChannel(channel) || canonicalLocale(locale) === undefined)
-        report(`${template}/${file}`, `is not named <${channels.join('|')}>.<locale>.<txt|html>`)
-      else if (ending === 'txt') {
-        const htmlFile = `${channel}.${locale}.html`
+      const named = readFileName(file)
+      if ('problem' in named) {
+        report(`${template}/${file}`, named.problem)
+        continue
+      }
+      const { channel, edition, ending } = named
+      if (ending === 'txt') {
+        const htmlFile = `${channel}.${edition}.html`
         try {
           const hasHtml = files.includes(htmlFile)
-          const sources = readSources(join(folder, template), channel, locale, hasHtml)
-          digest.update(JSON.stringify([template, channel, locale, sources]))
-          found.get(channel)?.set(locale, createVariant(sources))
-          forOthers.get(channel)?.set(locale, createVariant(withoutWebOtpLine(sources)))
+          const sources = readSources(join(folder, template), channel, edition, hasHtml)
+          digest.update(JSON.stringify([template, channel, edition, sources]))
+          found.get(channel)?.set(edition, createVariant(sources))
+          forOthers.get(channel)?.set(edition, createVariant(withoutWebOtpLine(sources)))
         } catch (error) {
           report(`${template}/${file}`, (error as Error).message)
         }
@@ -82,8 +88,13 @@ export function readTemplates(
 const withTextsOfOthers = (found: Variants, forOthers: Variants): Variants =>
   variantsBy((channel) => {
     const { textsOf } = channelFacts(channel)
-    const ofOther = textsOf === undefined ? [] : (forOthers.get(textsOf) ?? [])
-    return new Map([...ofOther, ...(found.get(channel) ?? [])])
+    const own = [...(found.get(channel) ?? [])]
+    const locales = new Set(own.map(([edition]) => partsOf(edition).locale))
+    const ofOther = textsOf === undefined ? [] : [...(forOthers.get(textsOf) ?? [])]
+    return new Map([
+      ...ofOther.filter(([edition]) => !locales.has(partsOf(edition).locale)),
+      ...own,
+    ])
   })
 
 /** `digest`: a hash that changes with any text of any template. */
@@ -92,8 +103,11 @@ function createTemplates(
   digest: string,
   given: GivenTemplates,
 ) {
-  const find = (template: string, channel: Channel, locale: string) =>
-    variants.get(template)?.get(channel)?.get(locale)
+  /** The edition of this locale for the country, otherwise for all countries. */
+  function find(template: string, channel: Channel, locale: string, country: string) {
+    const editions = variants.get(template)?.get(channel)
+    return editions?.get(`${locale}.${country}`) ?? editions?.get(locale)
+  }
 
   return {
     digest,
@@ -105,17 +119,19 @@ function createTemplates(
     /** True for a template of a plugin. It may send any text. */
     isOfPlugin: (template: string) => Object.hasOwn(given, template),
 
-    /** Locales of a template for a channel; empty if it has no text for the channel. */
-    locales(template: string, channel: Channel): string[] {
-      return [...(variants.get(template)?.get(channel)?.keys() ?? [])]
+    /** Locales of a template for a channel and country; empty if it has no text for them. */
+    locales(template: string, channel: Channel, country = ''): string[] {
+      const editions = [...(variants.get(template)?.get(channel)?.keys() ?? [])].map(partsOf)
+      const fitting = editions.filter((each) => [undefined, country].includes(each.country))
+      return [...new Set(fitting.map(({ locale }) => locale))]
     },
 
     /**
      * The locale nearest to `wanted`. Otherwise the default: English, or the first locale of the template. Undefined only
-     * if the template has no text for the channel.
+     * if the template has no text for the channel and country.
      */
-    findLocale(template: string, channel: Channel, wanted = ''): string | undefined {
-      const available = this.locales(template, channel)
+    findLocale(template: string, channel: Channel, wanted = '', country = ''): string | undefined {
+      const available = this.locales(template, channel, country)
       const isThere = available.includes(wanted)
       const nearest = isThere ? wanted : nearestLocale(wanted, available)
       return nearest ?? available.find((locale) => locale === defaultLocale) ?? available[0]
@@ -128,14 +144,24 @@ function createTemplates(
       return all.some(({ variables }) => variables.has(variable))
     },
 
-    /** The variables that the template uses in this channel and locale. */
-    variables(template: string, channel: Channel, locale: string): ReadonlySet<string> {
-      return find(template, channel, locale)?.variables ?? new Set()
+    /** The variables that the template uses in this channel, locale and country. */
+    variables(
+      template: string,
+      channel: Channel,
+      locale: string,
+      country = '',
+    ): ReadonlySet<string> {
+      return find(template, channel, locale, country)?.variables ?? new Set()
     },
 
     /** The variables that are parts of a path. */
-    pathVariables(template: string, channel: Channel, locale: string): ReadonlySet<string> {
-      return find(template, channel, locale)?.pathVariables ?? new Set()
+    pathVariables(
+      template: string,
+      channel: Channel,
+      locale: string,
+      country = '',
+    ): ReadonlySet<string> {
+      return find(template, channel, locale, country)?.pathVariables ?? new Set()
     },
 
     /**
@@ -153,7 +179,10 @@ function createTemplates(
       }))
     },
 
-    /** The text of each SMS, with a code and its time. `other` returns the values of all other variables. */
+    /**
+     * The text of each SMS, with a code and its time. `other` returns the values of all other variables. `locale`: the name
+     * of the edition.
+     */
     smsTexts(
       code: { length: number; ttlMs: number },
       other: (name: string) => string,
@@ -164,7 +193,8 @@ function createTemplates(
       return names.flatMap((template) =>
         sms
           .flatMap((channel) => [...(variants.get(template)?.get(channel) ?? [])])
-          .map(([locale, { variables, render }]) => {
+          .map(([edition, { variables, render }]) => {
+            const { locale, country } = partsOf(edition)
             const known: Record<string, string> = {
               code: '0'.repeat(code.length),
               validity: validityIn(locale),
@@ -173,7 +203,7 @@ function createTemplates(
             const values = Object.fromEntries(
               [...variables].map((name) => [name, known[name] ?? other(name)]),
             )
-            return { template, locale, text: render(values).text }
+            return { template, locale: edition, country, text: render(values).text }
           }),
       )
     },
@@ -184,8 +214,9 @@ function createTemplates(
       channel: Channel,
       locale: string,
       variables: Readonly<Record<string, string>>,
+      country = '',
     ): Rendered {
-      const variant = find(template, channel, locale)
+      const variant = find(template, channel, locale, country)
       if (!variant) throw new Error(`there is no template ${template}/${channel}.${locale}`)
       const missing = [...variant.variables].filter((name) => !Object.hasOwn(variables, name))
       if (missing.length > 0) throw new Error(`${template}/${channel}: no value for ${missing}`)

@@ -108,6 +108,15 @@ export function createReceiptReaders(
   return readers
 }
 
+/** Whether a provider serves numbers of a country, by its settings. `country` is empty if none is known. */
+export function createServes(providers: ReadonlyMap<string, ProviderSetUp>) {
+  return (name: string, country: string): boolean => {
+    const setUp = providers.get(name)
+    if (!setUp) return true
+    return ofKind(name, setUp.kind, () => setUp.kind.serves?.(setUp.settings, country) ?? true)
+  }
+}
+
 function ofKind<Made>(name: string, { kind }: ProviderKind, make: () => Made): Made {
   try {
     return make()

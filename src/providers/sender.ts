@@ -2,21 +2,19 @@
  * Senders by country. Laws and carriers of a country decide which senders are allowed there, so one provider may need
  * several.
  */
-import { isSupportedCountry } from 'libphonenumber-js/max'
 import { z } from 'zod'
-
-/** One sender for all countries, or senders by country. `false`: the provider does not serve that country. */
-export type Sender = string | Readonly<Record<string, string | false>>
+import { type ByCountry, isCountry, textFor } from '../base/by-country.ts'
+import type { SendResult } from './provider.ts'
 
 const countryOrDefault = z
   .string()
   .refine(
-    (key) => key === 'default' || isSupportedCountry(key),
+    (key) => key === 'default' || isCountry(key),
     'must be default, or the code of a country in two capitals, such as GB',
   )
 
 /** The schema of a setting with one sender of this form, or with senders by country. */
-export function senderByCountry(one: z.ZodType<string>): z.ZodType<Sender> {
+export function senderByCountry(one: z.ZodType<string>): z.ZodType<ByCountry> {
   const byCountry = z
     .record(countryOrDefault, z.union([one, z.literal(false)]))
     .refine(
@@ -26,9 +24,12 @@ export function senderByCountry(one: z.ZodType<string>): z.ZodType<Sender> {
   return z.union([one, byCountry])
 }
 
-/** The sender for numbers of a country. Undefined if the provider does not serve the country. */
-export function senderFor(sender: Sender, country = ''): string | undefined {
-  if (typeof sender === 'string') return sender
-  const own = Object.hasOwn(sender, country) ? sender[country] : sender.default
-  return own === false ? undefined : own
-}
+/** True if there is a sender for numbers of the country, or no sender is set at all. */
+export const hasSenderFor = (sender: ByCountry | undefined, country: string): boolean =>
+  sender === undefined || textFor(sender, country) !== undefined
+
+/** The result of a message to a country that a provider does not serve. Delivery does not call it for such a message. */
+export const noSender = (kind: string): SendResult => ({
+  kind: 'rejected',
+  detail: `${kind}: no sender for this country`,
+})

@@ -68,6 +68,8 @@ export interface AddressKind {
   mask(to: string): string
   /** The same as an expression of SQL. */
   maskSql(column: string): string
+  /** False if the addresses of this kind belong to no country. */
+  readonly hasCountries: boolean
   /** The country of an address, and its digits there. */
   placeOf(to: string): Place
   /** The part that an attacker's addresses have in common: a number without its last four digits, the domain of a mail. */

@@ -23,6 +23,7 @@ export const mailAddress: AddressKind = {
 
   mask: (to) => `${to.slice(0, 1)}***@${domainOf(to)}`,
   maskSql: (column) => `left(${column}, 1) || '***@' || split_part(${column}, '@', -1)`,
+  hasCountries: false,
   placeOf: () => ({ country: '' }),
   prefixOf: domainOf,
   mailboxOf,

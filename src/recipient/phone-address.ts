@@ -56,6 +56,7 @@ export const phoneNumber: AddressKind = {
   maskSql: (column) =>
     `left(${column}, least(5, greatest(2, length(${column}) - 8))) || '****' || right(${column}, least(4, greatest(0, length(${column}) - 6)))`,
 
+  hasCountries: true,
   placeOf,
   prefixOf,
   mailboxOf: (to) => to,

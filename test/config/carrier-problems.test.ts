@@ -23,7 +23,7 @@ async function read(
     'policies: { captcha: [], notice: [], check: [] }',
     'providers:',
     '  phone:',
-    `    { kind: smpp, url: "smpp://id:pw@localhost", from: "${from}" }`,
+    `    { kind: smpp, url: "smpp://id:pw@localhost", from: ${from.startsWith('{') ? from : `"${from}"`} }`,
     'routes:',
     `  sms: [{ ${match}use: [phone] }]`,
     rest,
@@ -183,4 +183,43 @@ test('recipients.withoutWebOtp → the text is checked without its last line', a
   expect((await read({ from: 'ACME', match: to('IN'), rest }, webOtp)).problems).toHaveLength(1)
   const off = `${rest}\nrecipients: { withoutWebOtp: [IN] }`
   expect((await read({ from: 'ACME', match: to('IN'), rest: off }, webOtp)).problems).toEqual([])
+})
+
+test('senders by country: each is checked for its own country, a country that is not served is not, and the place is named', async () => {
+  const from = '{ default: ACME, AU: ACMEAU, SG: VERIFY, IN: false }'
+  const { problems, warnings } = await read({ from, match: to('AU', 'SG', 'IN', 'GB') })
+  const all = [...problems, ...warnings]
+  const inAu = /^postern\.yaml:4: providers\.phone\.from\.AU: Australia: .*"ACMEAU"/
+  expect(all).toContainEqual(expect.stringMatching(inAu))
+  expect(all).toContainEqual(expect.stringMatching(/providers\.phone\.from\.SG: Singapore: /))
+  expect(all.filter((one) => / India: /.test(one))).toEqual([])
+  const registered = { rest: 'senders: { phone: { AU: { registered: [ACMEAU] } } }' }
+  const named = await read({ from, match: to('AU'), ...registered })
+  expect(named).toEqual({ problems: [], warnings: [] })
+  const byDefault = await read({ from: '{ default: ACME }', match: to('AU') })
+  expect(byDefault.warnings).toEqual([expect.stringMatching(/from\.default: Australia: /)])
+})
+
+test('senders by country without match.country: the named countries are checked, and only with a default there are others', async () => {
+  const without = await read({ from: '{ AU: ACME }', match: '' })
+  expect(without.warnings).toEqual([expect.stringMatching(/from\.AU: Australia: /)])
+  const { warnings } = await read({ from: '{ AU: ACME, default: ACME }', match: '' })
+  expect(warnings).toEqual([
+    expect.stringMatching(/its SMS to countries that its sender does not name are checked for/),
+    expect.stringMatching(/from\.AU: Australia: /),
+  ])
+})
+
+test('editions by country: a country is checked with its own edition, others with the one for all', async () => {
+  const registered = '{#numeric#} is your ACME code. It is valid for {#numeric#} minutes.'
+  const templates = {
+    'captcha/sms.en.txt': 'Your code: {{code}}',
+    'captcha/sms.en.IN.txt': '{{code}} is your ACME code. It is valid for {{validity}}.',
+  }
+  const inIndia = { from: 'ACME', match: to('IN'), rest: india(registered) }
+  expect(await read(inIndia, templates)).toEqual({ problems: [], warnings: [] })
+  const wrong = { ...templates, 'captcha/sms.en.IN.txt': 'India: {{code}}' }
+  expect((await read(inIndia, wrong)).problems).toEqual([
+    expect.stringMatching(/^templates\/captcha\/sms\.en\.IN\.txt:1: India: /),
+  ])
 })

@@ -12,6 +12,8 @@ const text = 'Your code is {{code}}.'
 writeFileSync(join(folder, 'captcha/sms.en.txt'), `${text}\n\n@acme.example #{{code}}`)
 writeFileSync(join(folder, 'captcha/email.en.txt'), `Subject: code\n\n${text}\n@acme.example #1`)
 
+writeFileSync(join(folder, 'captcha/sms.en.IN.txt'), 'India: {{code}}')
+
 const compose = createComposeMessage({
   templates: loadTemplates(folder),
   unseal: () => JSON.stringify({ code: '4711' }),
@@ -20,6 +22,10 @@ const compose = createComposeMessage({
 })
 const textFor = (channel: Channel, recipient: string) =>
   compose({ id: '1', channel, recipient, template: 'captcha', locale: 'en' } as OpenNotice, 0)?.text
+
+test('an SMS has the edition for the country of its number', () => {
+  expect(textFor('sms', '+918123456789')).toBe('India: 4711')
+})
 
 test('a message has the country of its number and the digits there; a mail has neither', () => {
   const notice = { id: '1', template: 'captcha', locale: 'en' }

@@ -1,5 +1,9 @@
 import { describe, expect, test, vi } from 'vitest'
-import { createProviderOrder, type RouteRule } from '../../src/delivery/provider-order.ts'
+import {
+  createProviderOrder,
+  type RouteRule,
+  servingProviders,
+} from '../../src/delivery/provider-order.ts'
 
 const both = ['sms', 'email']
 const providers = new Map(
@@ -32,6 +36,26 @@ describe('match', () => {
     ['another country, an app that fits', { recipient: '+4915112345678', app: 'bank' }, ['b']],
   ] as const)('%s', ([, notice, expected]) => {
     expect(namesOf(rules, notice)).toEqual(expected)
+  })
+
+  test('a provider that does not serve the country is left out, and the next one is called', () => {
+    const serves = (name: string, country: string) => name !== 'a' || country === 'DE'
+    const fallback = { match: {}, use: use('a', 'b') }
+    const providersFor = createProviderOrder(
+      { sms: [fallback], email: [fallback] },
+      providers,
+      serves,
+    )
+    const to = (recipient: string, channel: 'sms' | 'email' = 'sms') =>
+      providersFor({ channel, recipient, template: 'captcha', app: 'shop' }).map(({ name }) => name)
+    expect(to('+4915112345678')).toEqual(['a', 'b'])
+    expect(to('+8613800138000')).toEqual(['b'])
+    expect(to('ada@acme.test', 'email')).toEqual(['b'])
+    const asked = { channel: 'sms', template: 'captcha', app: 'shop', country: 'CN' } as const
+    const servingOf = (...names: string[]) =>
+      servingProviders({ sms: [{ match: {}, use: use(...names) }] }, asked, serves)
+    expect([servingOf('a', 'b'), servingOf('a')]).toEqual([['b'], []])
+    expect(servingProviders({ sms: [] }, asked, serves)).toBeUndefined()
   })
 
   test('no rule fits: no provider', () => {

@@ -26,7 +26,10 @@ const readMessage = createReadMessage({
         .flat()
         .includes(name),
   },
-  providersOf: ({ country, app }) => (country === 'CN' && app === 'shop' ? ['a'] : []),
+  providersOf({ country, app }) {
+    if (app === 'abroad') return []
+    return country === 'CN' && app === 'shop' ? ['a'] : undefined
+  },
   isTestRecipient,
 })
 const read = (kind: 'captcha' | 'notice', over: Partial<SendAsked> = {}, by: object = {}) => {
@@ -68,6 +71,11 @@ test.each([
   [{ params: { name: 'Ada', order: 7, other: 1 } }, refusal('params.other', 'unused')],
 ])('a notice with %o is refused', (over, outcome) => {
   expect(read('notice', over)).toEqual(outcome)
+})
+
+test('no provider of the route serves the country → the destination is not allowed, because of its country', () => {
+  const outcome = { outcome: 'destination_not_allowed', reason: 'country' }
+  expect(read('notice', {}, { app: 'abroad' })).toEqual(outcome)
 })
 
 test('no route of this app: refused by the channel; Postern sets the variables of a code, and its template contains it', () => {

@@ -44,6 +44,57 @@ test('a channel without a text in a locale has the text of SMS; mail has none', 
   expect(given.render('p', 'whatsapp', 'en', { code: '1' }).text).toBe('own 1')
 })
 
+describe('editions for a country', () => {
+  const templates = load({
+    't/sms.en.txt': 'all {{code}}',
+    't/sms.en.IN.txt': 'India {{code}} {{brand}}',
+    't/sms.hi.IN.txt': 'Hindi {{code}}',
+    't/sms.de.txt': 'deutsch {{code}}',
+  })
+  const textFor = (wanted: string, country?: string) => {
+    const locale = templates.findLocale('t', 'sms', wanted, country) ?? ''
+    const names = [...templates.variables('t', 'sms', locale, country)]
+    const values = Object.fromEntries(names.map((name) => [name, '1']))
+    return templates.render('t', 'sms', locale, values, country).text
+  }
+
+  test.each([
+    ['en', 'IN', 'India 1 1'],
+    ['en', 'US', 'all 1'],
+    ['en', undefined, 'all 1'],
+    // The language counts first, then the country.
+    ['de', 'IN', 'deutsch 1'],
+    ['hi', 'IN', 'Hindi 1'],
+    ['hi', 'US', 'all 1'],
+    ['fr', 'IN', 'India 1 1'],
+    ['', 'US', 'all 1'],
+  ])('%s, number of %s → %s', (wanted, country, text) => {
+    expect(textFor(wanted, country)).toBe(text)
+  })
+
+  test('a channel with a text of its own in the language has no edition of SMS in it', () => {
+    const both = load({
+      't/sms.en.IN.txt': 'India {{code}}',
+      't/sms.hi.IN.txt': 'Hindi {{code}}',
+      't/voice.en.txt': 'call {{code}}',
+    })
+    const spoken = (locale: string) => both.render('t', 'voice', locale, { code: '1' }, 'IN').text
+    expect([spoken('en'), spoken('hi')]).toEqual(['call 1', 'Hindi 1'])
+  })
+
+  test('only for one country → numbers of others have no edition; lengths and texts name the edition', () => {
+    const only = load({ 't/sms.en.IN.txt': 'India {{code}}' })
+    expect(only.findLocale('t', 'sms', 'en', 'IN')).toBe('en')
+    expect(only.findLocale('t', 'sms', 'en', 'US')).toBeUndefined()
+    expect(() => only.render('t', 'sms', 'en', { code: '1' }, 'US')).toThrow('t/sms.en')
+    const code = { length: 4, ttlMs: 300_000 }
+    expect(only.smsLengths(code)).toMatchObject([{ locale: 'en.IN', segments: 1 }])
+    expect(only.smsTexts(code, () => '')).toEqual([
+      { template: 't', locale: 'en.IN', country: 'IN', text: 'India 0000' },
+    ])
+  })
+})
+
 describe('render', () => {
   test('text takes values as they are, HTML escapes them, nothing in them is interpreted', () => {
     const templates = load({
@@ -239,6 +290,13 @@ test('uses: a variable of any variant of the template, and no other', () => {
 describe('readTemplates', () => {
   const faults: [string, Record<string, string>, RegExp][] = [
     ['a file of another name', { 't/letter.en.txt': 'x' }, /t\/letter\.en\.txt: is not named/],
+    ['no country', { 't/sms.en.XX.txt': 'x' }, /t\/sms\.en\.XX\.txt: is for XX, which is not/],
+    [
+      'a country of mails',
+      { 't/email.en.IN.txt': 'Subject: x\n\nx' },
+      /is for IN, and email has no/,
+    ],
+    ['a country in small letters', { 't/sms.en.in.txt': 'x' }, /t\/sms\.en\.in\.txt: is not named/],
     ['a name that is no tag', { 't/sms.zh_CN.txt': 'x' }, /t\/sms\.zh_CN\.txt: is not named/],
     ['a tag that does not exist', { 't/sms.e-n.txt': 'x' }, /t\/sms\.e-n\.txt: is not named/],
     [

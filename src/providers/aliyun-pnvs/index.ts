@@ -1,3 +1,4 @@
+import { textFor } from '../../base/by-country.ts'
 import { isObject } from '../../base/json.ts'
 import { createAliyunCall } from '../aliyun/call.ts'
 import { noTemplate, textOf } from '../aliyun/text.ts'
@@ -5,6 +6,7 @@ import { createHttpProvider } from '../http-provider.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
+import { hasSenderFor, noSender } from '../sender.ts'
 import { type AliyunPnvsSettings, aliyunPnvsSettings } from './settings.ts'
 
 /**
@@ -16,6 +18,7 @@ export const aliyunPnvs: ProviderKind<AliyunPnvsSettings> = {
   kind: 'aliyun-pnvs',
   channels: ['sms'],
   settings: aliyunPnvsSettings,
+  serves: ({ signName }, country) => hasSenderFor(signName, country),
   create: createAliyunPnvs,
 }
 
@@ -33,7 +36,9 @@ function createAliyunPnvs(
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     const number = mainland.exec(message.to)?.[1]
     if (!number) return { kind: 'rejected', detail: 'aliyun: not a number of mainland China' }
-    const text = textOf(settings, message)
+    const sign = textFor(settings.signName, message.country ?? '')
+    if (sign === undefined) return noSender('aliyun')
+    const text = textOf(settings, message, sign)
     if (!text) return noTemplate
     const query = {
       PhoneNumber: number,

@@ -1,9 +1,11 @@
+import { textFor } from '../../base/by-country.ts'
 import { isObject } from '../../base/json.ts'
 import { beijingDay } from '../beijing-time.ts'
 import { createHttpProvider } from '../http-provider.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
+import { hasSenderFor, noSender } from '../sender.ts'
 import { createAliyunCall } from './call.ts'
 import { createReceiptReader } from './receipts.ts'
 import { type AliyunSettings, aliyunSettings } from './settings.ts'
@@ -17,6 +19,7 @@ export const aliyun: ProviderKind<AliyunSettings> = {
   kind: 'aliyun',
   channels: ['sms'],
   settings: aliyunSettings,
+  serves: ({ signName }, country) => hasSenderFor(signName, country),
   create: createAliyun,
   createReceiptReader,
 }
@@ -38,7 +41,9 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     const number = vendorNumber(message.to)
     if (!number) return { kind: 'rejected', detail: 'aliyun: would be read as a number of China' }
-    const text = textOf(settings, message)
+    const sign = textFor(settings.signName, message.country ?? '')
+    if (sign === undefined) return noSender('aliyun')
+    const text = textOf(settings, message, sign)
     if (!text) return noTemplate
     const query = { PhoneNumbers: number, ...text, OutId: message.noticeId }
     const { result, answer } = await call('SendSms', query, signal)

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { senderByCountry } from '../sender.ts'
 import { vendorTemplates } from '../vendor-templates.ts'
 
 const template = z.union([
@@ -15,7 +16,7 @@ const template = z.union([
 export const aliyunSettings = z.strictObject({
   accessKeyId: z.string().min(1),
   accessKeySecret: z.string().min(1),
-  signName: z.string().min(1),
+  signName: senderByCountry(z.string().min(1)),
   templates: vendorTemplates(template),
   /** Give Aliyun a receipt address with this value as `?token=`. Without it, receipts are refused. */
   receiptToken: z.string().min(16).optional(),

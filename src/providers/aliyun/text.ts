@@ -9,14 +9,15 @@ export const noTemplate: SendResult = {
 
 /** The approved text with the message's variables, as parameters of a call. Undefined without a text for the template. */
 export function textOf(
-  { templates, signName }: Pick<AliyunSettings, 'templates' | 'signName'>,
+  { templates }: Pick<AliyunSettings, 'templates'>,
   message: Message,
+  sign: string,
 ) {
   const found = findVendorTemplate(templates, message)
   if (!found) return undefined
   const chosen = typeof found === 'string' ? { id: found } : found
   return {
-    SignName: chosen.signName ?? signName,
+    SignName: chosen.signName ?? sign,
     TemplateCode: chosen.id,
     TemplateParam: JSON.stringify(paramsOf(chosen.params, message)),
   }

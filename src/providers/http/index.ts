@@ -1,8 +1,9 @@
+import { textFor } from '../../base/by-country.ts'
 import { channels } from '../../base/channel.ts'
 import { createHttpProvider } from '../http-provider.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
-import { senderFor } from '../sender.ts'
+import { hasSenderFor, noSender } from '../sender.ts'
 import { namedResult, otherResult } from './answers.ts'
 import { createReceiptReader } from './receipts.ts'
 import { createRequestOf } from './request.ts'
@@ -18,7 +19,7 @@ export const http: ProviderKind<HttpSettings> = {
   channels,
   settings: httpSettings,
   channelsOf: (settings) => settings.channels,
-  serves: ({ from }, country) => from === undefined || senderFor(from, country) !== undefined,
+  serves: ({ from }, country) => hasSenderFor(from, country),
   create: createHttp,
   createReceiptReader,
 }
@@ -32,7 +33,9 @@ function createHttp(name: string, settings: HttpSettings, deps: ProviderDeps): P
   const requestOf = createRequestOf(settings)
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
-    const from = settings.from && senderFor(settings.from, message.country)
+    const { country = '' } = message
+    if (!hasSenderFor(settings.from, country)) return noSender('http')
+    const from = settings.from && textFor(settings.from, country)
     const call = requestOf(valuesOf(message, from))
     if (!call) return { kind: 'rejected', detail: 'http: a variable would change the path' }
     const { result, answer } = await ask(call, signal, (answer) =>

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { textFor } from '../../base/by-country.ts'
 import { startDeadline } from '../../base/deadline.ts'
 import { unreadable } from '../../base/receipt.ts'
 import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { secondsLeft } from '../seconds-left.ts'
 import { accepted } from '../send-result.ts'
+import { hasSenderFor, noSender } from '../sender.ts'
 import { resultOfStatus } from './errors.ts'
 import {
   type Address,
@@ -29,6 +31,7 @@ export const smpp: ProviderKind<SmppSettings> = {
   kind: 'smpp',
   channels: ['sms'],
   settings: smppSettings,
+  serves: ({ from }, country) => hasSenderFor(from, country),
   create: createSmpp,
   probe: probeSmpp,
 }
@@ -74,7 +77,6 @@ const headerInside = 0x40
 function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): Provider {
   const { onReceipt, timeoutMs, answerMs = timeoutMs } = deps
   const [sending, receiving = sending] = rolesOf(settings) as [Role, Role?]
-  const source = { ...sourceAddress(settings.from), ...settings.source }
   const sessions = createSessions(onReceipt && receiving, (role) => ({
     ...connectionOf(settings, role, timeoutMs),
     onDeliver,
@@ -92,9 +94,11 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
     if (isClosed) return { kind: 'unavailable', detail: 'SMPP closed' }
     if (signal.aborted) return { kind: 'unavailable', detail: 'SMPP aborted' }
+    const from = textFor(settings.from, message.country ?? '')
+    if (from === undefined) return noSender('smpp')
     const deadline = startDeadline(signal, timeoutMs)
     try {
-      const bodies = encodeMessage(message)
+      const bodies = encodeMessage(message, from)
       if (bodies.length > maxParts) return { kind: 'rejected', detail: 'SMPP text too long' }
       const [first = noBytes, ...others] = bodies
       // From now on, the SMSC may have accepted a part.
@@ -133,8 +137,9 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
   }
 
   /** Only the last part requests a receipt, so that each message has one. */
-  function encodeMessage(message: Message): Buffer[] {
+  function encodeMessage(message: Message, from: string): Buffer[] {
     const { to, text } = message
+    const source = { ...sourceAddress(from), ...settings.source }
     reference = (reference + 1) % 256
     const isWhole = settings.longTexts === 'payload'
     const { dataCoding, contents } = isWhole

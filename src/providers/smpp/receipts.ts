@@ -1,3 +1,4 @@
+import { type ByCountry, textsOf } from '../../base/by-country.ts'
 import { type Receipt, unreadable } from '../../base/receipt.ts'
 import { type Delivered, decodeText, tlv } from './pdu.ts'
 
@@ -10,7 +11,7 @@ export interface ReceiptForm {
   /** The base of ids in receipts, if it differs from the base in answers. */
   readonly receiptIds: 'same' | 'hex' | 'decimal'
   /** The sender of the messages, whose number is no recipient. */
-  readonly from: string
+  readonly from: ByCountry
 }
 
 /** States by the first letters of their names, which vendors shorten or write in full. Null: not final. */
@@ -91,9 +92,10 @@ function idsOf(id: string, receiptIds: ReceiptForm['receiptIds']) {
 
 /** Numbers of the receipt that can be the recipient's: complete ones, except the sender's. */
 function recipientsOf({ addresses }: Delivered, { from }: ReceiptForm) {
+  const senders = textsOf(from).map(withoutZeros)
   const numbers = addresses
     .map(withoutZeros)
-    .filter((digits) => /^\d{6,20}$/.test(digits) && digits !== withoutZeros(from))
+    .filter((digits) => /^\d{6,20}$/.test(digits) && !senders.includes(digits))
   return numbers.length > 0 ? [...new Set(numbers)] : undefined
 }
 

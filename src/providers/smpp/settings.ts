@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { duration } from '../../base/durations.ts'
+import { senderByCountry } from '../sender.ts'
 import { alphabets } from './text.ts'
 
 /** Type of number and numbering plan (5.2.5, 5.2.6), if the carrier needs other values than the address suggests. */
@@ -24,9 +25,11 @@ export const smppSettings = z.strictObject({
   validity: z.enum(['relative', 'none']).default('relative'),
   systemType: z.string().max(12).default(''),
   /** The sender shown by phones: a number in E.164, a short code, or up to 11 letters and digits. */
-  from: z
-    .string()
-    .regex(/^(\+?\d{3,15}|[\w .-]{1,11})$/, 'must be a number, or a name of 1 to 11 letters'),
+  from: senderByCountry(
+    z
+      .string()
+      .regex(/^(\+?\d{3,15}|[\w .-]{1,11})$/, 'must be a number, or a name of 1 to 11 letters'),
+  ),
   /** The alphabet that the SMSC reads with data coding 0. */
   alphabet: z.enum(alphabets).default('gsm'),
   /** Whether Postern (`segments`) or the SMSC (`payload`) cuts long texts. */

@@ -1,8 +1,10 @@
+import { textFor } from '../../base/by-country.ts'
 import { isObject, parseObject } from '../../base/json.ts'
 import { createHttpProvider } from '../http-provider.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
+import { hasSenderFor, noSender } from '../sender.ts'
 import { findVendorTemplate } from '../vendor-templates.ts'
 import { resultOfCode } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
@@ -17,6 +19,7 @@ export const tencent: ProviderKind<TencentSettings> = {
   kind: 'tencent',
   channels: ['sms'],
   settings: tencentSettings,
+  serves: ({ signName }, country) => hasSenderFor(signName, country),
   create: createTencent,
   createReceiptReader,
 }
@@ -54,6 +57,9 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
   }
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
+    const { country = '' } = message
+    if (!hasSenderFor(settings.signName, country)) return noSender('tencent')
+    const sign = settings.signName && textFor(settings.signName, country)
     const found = findVendorTemplate(settings.templates, message)
     if (!found) return { kind: 'rejected', detail: 'tencent: no template id for this template' }
     const chosen = typeof found === 'string' ? { id: found, params: [] } : found
@@ -62,7 +68,7 @@ function createTencent(name: string, settings: TencentSettings, deps: ProviderDe
       {
         PhoneNumberSet: [message.to],
         SmsSdkAppId: settings.sdkAppId,
-        SignName: chosen.signName ?? settings.signName,
+        SignName: chosen.signName ?? sign,
         SenderId: settings.senderId,
         TemplateId: chosen.id,
         TemplateParamSet: chosen.params.map((ours) => message.variables[ours] ?? ''),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { senderByCountry } from '../sender.ts'
 import { vendorTemplates } from '../vendor-templates.ts'
 
 const template = z.union([
@@ -17,7 +18,7 @@ export const tencentSettings = z.strictObject({
   secretKey: z.string().min(1),
   sdkAppId: z.string().min(1),
   /** Required for mainland China. */
-  signName: z.string().min(1).optional(),
+  signName: senderByCountry(z.string().min(1)).optional(),
   /** For other regions, if a sender id is registered there. */
   senderId: z.string().min(1).optional(),
   region: z.string().min(1).default('ap-guangzhou'),

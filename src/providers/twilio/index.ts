@@ -1,3 +1,4 @@
+import { textFor } from '../../base/by-country.ts'
 import { createHttpClient } from '../../base/http-client.ts'
 import { parseObject } from '../../base/json.ts'
 import { createHttpProvider } from '../http-provider.ts'
@@ -5,6 +6,7 @@ import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { secondsLeft } from '../seconds-left.ts'
 import { accepted } from '../send-result.ts'
+import { hasSenderFor, noSender } from '../sender.ts'
 import { resultOfError } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
 import { callbackUrl, type TwilioSettings, twilioSettings } from './settings.ts'
@@ -17,6 +19,7 @@ export const twilio: ProviderKind<TwilioSettings> = {
   kind: 'twilio',
   channels: ['sms'],
   settings: twilioSettings,
+  serves: ({ from }, country) => hasSenderFor(from, country),
   create: createTwilio,
   probe: probeTwilio,
   createReceiptReader,
@@ -58,12 +61,15 @@ function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps
   }
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
+    const { country = '' } = message
+    if (!hasSenderFor(from, country)) return noSender('twilio')
+    const sender = from && textFor(from, country)
     const callback = callbackUrl(settings, message.noticeId)
     const validSeconds = secondsLeft(message, longestValidSeconds)
     const form = new URLSearchParams({
       To: message.to,
       Body: message.text,
-      ...(from === undefined ? {} : { From: from }),
+      ...(sender === undefined ? {} : { From: sender }),
       ...(messagingServiceSid === undefined ? {} : { MessagingServiceSid: messagingServiceSid }),
       ...(callback === undefined ? {} : { StatusCallback: callback }),
       ...(validSeconds === undefined ? {} : { ValidityPeriod: String(validSeconds) }),

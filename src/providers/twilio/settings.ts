@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { senderByCountry } from '../sender.ts'
 
 /** Twilio refuses every message from another sender. */
 function isSender(text: string): boolean {
@@ -11,10 +12,9 @@ export const twilioSettings = z
     accountSid: z.string().regex(/^AC[0-9a-fA-F]{32}$/, 'must be AC and 32 hexadecimal digits'),
     authToken: z.string().min(1),
     /** A number in E.164, a short code, up to 11 letters and digits, or the address of another channel. */
-    from: z
-      .string()
-      .refine(isSender, 'must be a number, or 1 to 11 letters, digits and spaces')
-      .optional(),
+    from: senderByCountry(
+      z.string().refine(isSender, 'must be a number, or 1 to 11 letters, digits and spaces'),
+    ).optional(),
     messagingServiceSid: z
       .string()
       .regex(/^MG[0-9a-fA-F]{32}$/, 'must be MG and 32 hexadecimal digits')

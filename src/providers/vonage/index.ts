@@ -1,3 +1,4 @@
+import { textFor } from '../../base/by-country.ts'
 import { isObject, parseObject } from '../../base/json.ts'
 import { measureSms } from '../../base/sms-length.ts'
 import { createHttpProvider } from '../http-provider.ts'
@@ -5,6 +6,7 @@ import type { Message, Provider, SendResult } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { secondsLeft } from '../seconds-left.ts'
 import { accepted } from '../send-result.ts'
+import { hasSenderFor, noSender } from '../sender.ts'
 import { resultOfStatus } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
 import { type VonageSettings, vonageSettings } from './settings.ts'
@@ -14,6 +16,7 @@ export const vonage: ProviderKind<VonageSettings> = {
   kind: 'vonage',
   channels: ['sms'],
   settings: vonageSettings,
+  serves: ({ from }, country) => hasSenderFor(from, country),
   create: createVonage,
   createReceiptReader,
 }
@@ -28,11 +31,13 @@ function createVonage(name: string, settings: VonageSettings, deps: ProviderDeps
   const headers = { 'content-type': 'application/x-www-form-urlencoded' }
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
+    const from = textFor(settings.from, message.country ?? '')
+    if (from === undefined) return noSender('vonage')
     const validSeconds = secondsLeft(message, longestValidSeconds)
     const form = new URLSearchParams({
       api_key: settings.apiKey,
       api_secret: settings.apiSecret,
-      from: settings.from,
+      from,
       to: message.to.slice(1),
       text: message.text,
       type: measureSms(message.text).encoding === 'gsm7' ? 'text' : 'unicode',
