@@ -67,7 +67,7 @@ const reference: readonly Entry[] = [
 
 const kinds = [
   ...['smtp', 'ses', 'aliyun', 'aliyun-pnvs', 'tencent', 'twilio', 'vonage', 'smpp'],
-  ...['http', 'webhook', 'sandbox'],
+  ...['whatsapp', 'telegram', 'http', 'webhook', 'sandbox'],
 ]
 const providers: readonly Entry[] = [
   ['/providers/', 'Overview', '概览'],

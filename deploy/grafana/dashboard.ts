@@ -174,6 +174,13 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         queries: [['{{provider}}', sumRate('provider', 'postern_sends_without_id_total')]],
       },
       {
+        title: 'Refunds',
+        description:
+          'Messages whose price a provider gave back, because it did not deliver them in time.',
+        unit: 'reqps',
+        queries: [['{{provider}}', sumRate('provider', 'postern_refunds_total')]],
+      },
+      {
         title: 'Time a provider takes',
         unit: 's',
         queries: quantiles('provider', 'postern_send_duration_seconds', ' {{provider}}'),

@@ -273,6 +273,11 @@ export function createMetrics(options: {
       'Sends refused because of a suppression of the recipient, by reason.',
       { kind: kinds, channel: channels, reason: suppressionReasons },
     ),
+    refunds: counter(
+      'postern_refunds_total',
+      'Receipts by which a provider gave back the price of a message that it did not deliver.',
+      { provider: providers },
+    ),
     sendSeconds: histogram(
       'postern_send_duration_seconds',
       'Time a provider took to answer.',

@@ -24,6 +24,8 @@ const receipt = z.object({
    * wants no messages of this provider.
    */
   outcome: z.enum(['delivered', 'failed', ...suppressionReasons]),
+  /** The provider gave back the price of the message. */
+  isRefunded: z.literal(true).optional(),
   /** Milliseconds since 1970, by the provider's clock. */
   at: z.number().optional(),
   /** The provider's reason code; never a recipient or a text. */

@@ -89,6 +89,7 @@ export function createReceipts(
           // The notice with this id and number may be sent at this moment.
           if (row && isUnused(fate)) await keep(row)
           count(provider, fate === 'unmatched' ? 'early' : fate)
+          if (receipt.isRefunded && fate === receipt.outcome) metrics.refunds.inc({ provider })
         }),
       )
     },

@@ -11,6 +11,10 @@ import { defaultRetryAfterMs } from './send-result.ts'
 
 export type HttpAnswer = Extract<HttpOutcome, { kind: 'answered' }>
 
+/** The address of a resource below an endpoint, which may end with a slash. */
+export const addressBelow = (endpoint: string, path: string) =>
+  `${endpoint.endsWith('/') ? endpoint.slice(0, -1) : endpoint}/${path}`
+
 /** The common part of all HTTP kinds: a function for calls, and the members that all these providers share. */
 export function createHttpProvider(
   { kind, channels }: Pick<ProviderKind, 'kind' | 'channels'>,

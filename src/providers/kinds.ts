@@ -15,10 +15,12 @@ import { sandbox } from './sandbox/index.ts'
 import { ses } from './ses/index.ts'
 import { smpp } from './smpp/index.ts'
 import { smtp } from './smtp/index.ts'
+import { telegram } from './telegram/index.ts'
 import { tencent } from './tencent/index.ts'
 import { twilio } from './twilio/index.ts'
 import { vonage } from './vonage/index.ts'
 import { webhook } from './webhook/index.ts'
+import { whatsapp } from './whatsapp/index.ts'
 
 export const ownKinds: readonly ProviderKind[] = [
   smtp,
@@ -29,6 +31,8 @@ export const ownKinds: readonly ProviderKind[] = [
   twilio,
   vonage,
   smpp,
+  whatsapp,
+  telegram,
   http,
   webhook,
   sandbox,

@@ -1,6 +1,10 @@
 /** Channels to a phone number beside SMS, sent directly: voice by a webhook that speaks the text, WhatsApp and Telegram. */
+import { createHash, createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
+import { entry as gatewayEntry } from '../providers/cases/telegram.ts'
+import { entry as metaEntry } from '../providers/cases/whatsapp.ts'
+import { startTelegramFarEnd } from '../providers/far-ends/telegram.ts'
 import { startWebhookFarEnd } from '../providers/far-ends/webhook.ts'
 import { startPostern } from '../tools/postern.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -9,16 +13,21 @@ import { eventually } from '../tools/wait.ts'
 const secret = `whsec_${Buffer.from('a secret of twenty-four b').toString('base64')}`
 const caller = await startWebhookFarEnd(secret)
 releaseLater(() => caller.close())
+const gateway = await startTelegramFarEnd(gatewayEntry.token)
+releaseLater(() => gateway.close())
 const { url, key, ...postern } = await startPostern({
   policyFile: {
     providers: {
       sandbox: { kind: 'sandbox' },
       caller: { kind: 'webhook', url: `http://127.0.0.1:${caller.port}/call`, secret },
+      meta: { kind: 'whatsapp', ...metaEntry },
+      gateway: { kind: 'telegram', ...gatewayEntry, endpoint: `http://127.0.0.1:${gateway.port}` },
     },
     routes: {
       sms: [{ match: { country: 'CN' }, use: ['sandbox'] }],
       voice: [{ match: { country: ['CN', 'GB'] }, use: ['caller'] }],
       whatsapp: [{ use: ['sandbox'] }],
+      telegram: [{ match: { template: 'captcha', country: 'CN' }, use: ['gateway'] }],
     },
   },
 })
@@ -84,7 +93,7 @@ test('a landline gets calls and no SMS; a channel has only its own routes', asyn
     status: 400,
     body: { errors: [{ path: 'channel' }] },
   })
-  expect((await send('telegram', newPhone())).body).toMatchObject({
+  expect((await send('telegram', '+447400123456')).body).toMatchObject({
     code: 'invalid_request',
     errors: [{ path: 'channel' }],
   })
@@ -114,4 +123,43 @@ test('one number, three channels within a minute → all are sent, and the searc
   expect(body.notices).toMatchObject([{ id: ids[0], channel: 'whatsapp' }])
   // The text of SMS, because there is none for WhatsApp.
   expect((await postern.messageFor(ids[0] as string)).text).toContain('is your verification code')
+})
+
+test('the handshake of Meta at the real address → its challenge; a wrong token → 403', async () => {
+  const meta = 'hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token='
+  const answer = await fetch(`${url}/v1/receipts/meta?${meta}test-verify-token`)
+  expect([answer.status, answer.headers.get('content-type'), await answer.text()]).toEqual([
+    200,
+    expect.stringMatching(/^text\/plain/),
+    '1158201444',
+  ])
+  expect((await fetch(`${url}/v1/receipts/meta?${meta}other`)).status).toBe(403)
+  expect((await fetch(`${url}/v1/receipts/meta`)).status).toBe(403)
+})
+
+test('Telegram: sent by its Gateway; a report that it was not delivered in time fails the notice, and its refund is counted', async () => {
+  const to = newPhone()
+  const { body } = await send('telegram', to)
+  const sent = await eventually(async () => {
+    const { body: notice } = await postern.get(`/v1/notices/${body.id}`)
+    return notice.state === 'sent' && notice
+  })
+  const seconds = String(Math.floor(Date.now() / 1_000))
+  const report = JSON.stringify({
+    request_id: sent.providerMessageId,
+    phone_number: to,
+    delivery_status: { status: 'expired', updated_at: Number(seconds) },
+    is_refunded: true,
+  })
+  const tokenHash = createHash('sha256').update(gatewayEntry.token).digest()
+  const signature = createHmac('sha256', tokenHash).update(`${seconds}\n${report}`).digest('hex')
+  const headers = { 'x-request-timestamp': seconds, 'x-request-signature': signature }
+  for (let copy = 0; copy < 2; copy++) {
+    const taken = await postern.post('/v1/receipts/gateway', report, { key: null, headers })
+    expect(taken.status).toBe(200)
+  }
+  const { body: notice } = await postern.get(`/v1/notices/${body.id}`)
+  expect(notice).toMatchObject({ state: 'failed', error: 'not_delivered (telegram expired)' })
+  const metrics = await (await fetch(`${postern.adminUrl}/metrics`)).text()
+  expect(metrics).toMatch(/^postern_refunds_total\{provider="gateway".*\} 1$/m)
 })

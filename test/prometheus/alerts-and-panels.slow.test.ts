@@ -131,6 +131,7 @@ test.each(
       { provider: ['carrier', 'post'], reason: ['paused', 'circuit'] },
     ],
     postern_sends_without_id_total: [{ provider: ['carrier', 'post'] }],
+    postern_refunds_total: [{ provider: ['carrier', 'post'] }],
     postern_provider_circuit_open: [{ provider: ['carrier', 'post'] }],
     postern_provider_postponing: [{ provider: ['carrier', 'post'] }],
     postern_send_duration_seconds_count: [{ provider: ['carrier', 'post'] }],

@@ -6,10 +6,11 @@ import * as ses from './cases/ses.ts'
 import * as tencent from './cases/tencent.ts'
 import * as twilio from './cases/twilio.ts'
 import * as vonage from './cases/vonage.ts'
+import * as whatsapp from './cases/whatsapp.ts'
 import { startHttpFarEnd } from './far-ends/http.ts'
 
 const never = new AbortController().signal
-const cases = { aliyun, 'aliyun-pnvs': aliyunPnvs, ses, tencent, twilio, vonage }
+const cases = { aliyun, 'aliyun-pnvs': aliyunPnvs, ses, tencent, twilio, vonage, whatsapp }
 
 describe('an answer that the vendor did not write', () => {
   it.each(Object.entries(cases))(

@@ -32,8 +32,10 @@ export type HttpFarEnd = FarEnd & {
 }
 
 const wireFaults: readonly Behaviour[] = ['reset_mid_answer', 'lose_answer']
+const belowHttp: readonly Behaviour[] = [...wireFaults, 'hang', 'refuse_talk', 'babble']
 
-export async function startHttpFarEnd(vendor: Vendor): Promise<HttpFarEnd> {
+/** `faultsAt`: the paths at which faults below HTTP happen; other requests get an answer. */
+export async function startHttpFarEnd(vendor: Vendor, faultsAt: RegExp = /^/): Promise<HttpFarEnd> {
   let behaviour: Behaviour = 'accept'
   const taken: { reference: string; to: string }[] = []
   const complaints: string[] = []
@@ -41,14 +43,14 @@ export async function startHttpFarEnd(vendor: Vendor): Promise<HttpFarEnd> {
   const sockets = new Set<Socket>()
 
   const server = createServer((incoming, outgoing) => {
-    const now = behaviour
+    const { pathname, searchParams } = new URL(incoming.url ?? '/', 'http://vendor.test')
+    const now = belowHttp.includes(behaviour) && !faultsAt.test(pathname) ? 'accept' : behaviour
     const chunks: Buffer[] = []
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
     incoming.on('end', () => {
       if (now === 'hang') return
       if (now === 'refuse_talk') return void incoming.socket.resetAndDestroy()
       if (now === 'babble') return void incoming.socket.end('220 mail.example ESMTP\r\n')
-      const { pathname, searchParams } = new URL(incoming.url ?? '/', 'http://vendor.test')
       const request = {
         method: incoming.method ?? '',
         path: pathname,

@@ -1,0 +1,146 @@
+import { createBoundedMap } from '../../base/bounded-map.ts'
+import { createHttpClient } from '../../base/http-client.ts'
+import { isObject, parseObject } from '../../base/json.ts'
+import { addressBelow, createHttpProvider, type HttpAnswer } from '../http-provider.ts'
+import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
+import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
+import { secondsLeft } from '../seconds-left.ts'
+import { accepted } from '../send-result.ts'
+import { resultOfError } from './errors.ts'
+import { createReceiptReader } from './receipts.ts'
+import { type TelegramSettings, telegramSettings } from './settings.ts'
+
+/**
+ * Codes by Telegram's Gateway API. A message has two calls: whether the number can get it, which is billed if it can, and
+ * the send, which is then free. So a process keeps the request of a message that was not sent, and asks only once.
+ * The notice id is the request's payload, which reports repeat.
+ */
+export const telegram: ProviderKind<TelegramSettings> = {
+  kind: 'telegram',
+  channels: ['telegram'],
+  settings: telegramSettings,
+  create: createTelegram,
+  probe: probeTelegram,
+  createReceiptReader,
+}
+
+const shortestTtlSeconds = 30
+const longestTtlSeconds = 3_600
+/** Requests of messages that are not sent yet. */
+const maxRequests = 10_000
+
+const headersOf = ({ token }: TelegramSettings) => ({
+  authorization: `Bearer ${token}`,
+  'content-type': 'application/json',
+})
+
+async function probeTelegram(
+  settings: TelegramSettings,
+  timeoutMs: number,
+): Promise<string | undefined> {
+  const client = createHttpClient(timeoutMs)
+  const url = addressBelow(settings.endpoint, 'checkVerificationStatus')
+  const call = {
+    method: 'POST',
+    url,
+    headers: headersOf(settings),
+    body: '{"request_id":"0"}',
+  } as const
+  const outcome = await client.call(call, new AbortController().signal)
+  client.close()
+  if (outcome.kind !== 'answered') return `telegram: ${outcome.reason}`
+  const error = errorOf(outcome)
+  if (error?.startsWith('ACCESS_TOKEN')) return 'telegram refuses this token'
+  // No request has this id, so an error about the id shows that the token is right.
+  return error === undefined ? `telegram answers ${outcome.status}` : undefined
+}
+
+function createTelegram(name: string, settings: TelegramSettings, deps: ProviderDeps): Provider {
+  const { ask, notUnderstood, providerWith } = createHttpProvider(telegram, name, deps)
+  const { senderUsername, callbackUrl } = settings
+  /** The id of the request of each notice. */
+  const requests = createBoundedMap<string>(maxRequests)
+  const headers = headersOf(settings)
+
+  /** The `result` of a successful answer, or the result of the attempt. */
+  async function call(method: string, asked: object, signal: AbortSignal) {
+    const url = addressBelow(settings.endpoint, method)
+    const request = { method: 'POST', url, headers, body: JSON.stringify(asked) } as const
+    const { result, answer } = await ask(request, signal, (answer) => {
+      const error = errorOf(answer)
+      return error === undefined ? undefined : resultOfError(error)
+    })
+    if (result) return { result }
+    const { ok, result: found } = parseObject(answer.body) ?? {}
+    if (ok === true && isObject(found) && typeof found.request_id === 'string') return { found }
+    return { result: notUnderstood(answer) }
+  }
+
+  /** Billed if the number can get a message. */
+  async function openRequest({ to, noticeId }: Message, signal: AbortSignal) {
+    const { result, found } = await call('checkSendAbility', { phone_number: to }, signal)
+    // Nothing was handed over yet.
+    if (result) return { result: result.kind === 'unknown' ? unavailable(result.detail) : result }
+    const id = String(found.request_id)
+    requests.set(noticeId, id)
+    return { id }
+  }
+
+  async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
+    const { to, noticeId, variables } = message
+    const code = variables.code ?? ''
+    if (!/^\d{4,8}$/.test(code)) {
+      return { kind: 'rejected', detail: 'telegram: sends only codes of 4 to 8 digits' }
+    }
+    const kept = requests.get(noticeId)
+    const opened = kept === undefined ? await openRequest(message, signal) : { id: kept }
+    if (opened.result) return opened.result
+    const leftSeconds = secondsLeft(message, longestTtlSeconds)
+    const { result } = await call(
+      'sendVerificationMessage',
+      {
+        phone_number: to,
+        request_id: opened.id,
+        code,
+        payload: noticeId,
+        ...(leftSeconds === undefined ? {} : { ttl: Math.max(leftSeconds, shortestTtlSeconds) }),
+        ...(senderUsername === undefined ? {} : { sender_username: senderUsername }),
+        ...(callbackUrl === undefined ? {} : { callback_url: callbackUrl }),
+      },
+      signal,
+    )
+    if (!result || isRepeat(result)) {
+      requests.delete(noticeId)
+      return accepted(opened.id)
+    }
+    // A request of another attempt can have ended meanwhile.
+    if (isAboutRequest(result)) requests.delete(noticeId)
+    return isAboutRequest(result) && kept !== undefined ? send(message, signal) : result
+  }
+
+  /** Only the process that sent the message knows its request. */
+  async function query({ noticeId }: SentMessage, signal: AbortSignal): Promise<SendResult> {
+    const id = requests.get(noticeId)
+    if (id === undefined) return { kind: 'unknown', detail: 'telegram: no request' }
+    const { result, found } = await call('checkVerificationStatus', { request_id: id }, signal)
+    if (result) return { kind: 'unknown', detail: 'telegram: no status' }
+    if (!isObject(found.delivery_status)) return unavailable('telegram: not sent')
+    requests.delete(noticeId)
+    return accepted(id)
+  }
+
+  return providerWith({ send, query })
+}
+
+const unavailable = (detail: string) => ({ kind: 'unavailable', detail }) as const
+
+/** The name of an unsuccessful answer. */
+function errorOf({ body }: Pick<HttpAnswer, 'body'>): string | undefined {
+  const { ok, error } = parseObject(body) ?? {}
+  return ok === false && typeof error === 'string' ? error : undefined
+}
+
+const isRepeat = (result: SendResult) =>
+  result.kind === 'rejected' && result.detail.endsWith('MESSAGE_ALREADY_SENT')
+const isAboutRequest = (result: SendResult) =>
+  result.kind === 'rejected' && result.detail.includes('REQUEST_ID')

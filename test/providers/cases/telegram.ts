@@ -1,0 +1,24 @@
+import { type Conformance, expectedOverHttp } from '../conformance.ts'
+import { startTelegramFarEnd } from '../far-ends/telegram.ts'
+
+export { telegram as default } from '../../../src/providers/telegram/index.ts'
+
+export const entry = { token: 'AAHtest-token', senderUsername: 'acmecodes' }
+
+/** Telegram has no answer that delays one number only. */
+const { postpone: _, ...expected } = expectedOverHttp
+
+export const conformance = {
+  startFarEnd: () => startTelegramFarEnd(entry.token),
+  settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
+  secrets: [entry.token],
+  message: {
+    channel: 'telegram',
+    to: '+447700900123',
+    template: 'captcha',
+    locale: 'en',
+    variables: { code: '738291' },
+    text: 'Your number is 738291.',
+  },
+  expected,
+} satisfies Conformance
