@@ -48,6 +48,7 @@ const receiptResults = [
   'delivered',
   'failed',
   ...suppressionReasons,
+  'opted_in',
   'repeated',
   'early',
   'unmatched',
@@ -257,7 +258,7 @@ export function createMetrics(options: {
     }),
     receipts: counter(
       'postern_receipts_total',
-      'Receipts of providers: delivered, failed, bounced, complained and opted_out (they had an effect), repeated, early (kept until the notice is sent), unmatched, other_recipient (the id of a message to another number), malformed, forged.',
+      'Receipts of providers: delivered, failed, bounced, complained, opted_out and opted_in (they had an effect), repeated, early (kept until the notice is sent), unmatched, other_recipient (the id of a message to another number), malformed, forged.',
       {
         provider: providers,
         result: receiptResults,

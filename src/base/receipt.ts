@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { optOut } from './opt-out.ts'
 import { suppressionReasons } from './suppression.ts'
 
 /**
@@ -46,6 +47,13 @@ export interface ReceiptReader {
   readonly maxBodyBytes: number
   /** Called before a byte of the body is read. False: a sure forgery. */
   mayBeGenuine(head: ReceiptHead): boolean
+  /**
+   * Reads what `parse` needs to check the signature of this request, such as a certificate. False: it cannot be read now,
+   * and the vendor must send the request again. Never rejects.
+   */
+  fetchProof?(request: ReceiptRequest): Promise<boolean>
+  /** After `parse`: a vendor that asks for a consent gets it. False: it did not get it, and must ask again. Never rejects. */
+  confirm?(request: ReceiptRequest): Promise<boolean>
   /** Checks the signature first, in work that grows no faster than the body. */
   parse(request: ReceiptRequest): ParsedReceipts
 }
@@ -71,6 +79,8 @@ export const parsedReceipts = z.discriminatedUnion('ok', [
     ok: z.literal(true),
     /** Empty if the reported state is not final. */
     receipts: z.array(receipt).readonly(),
+    /** Words of persons, at an address that gets incoming messages too. */
+    optOuts: z.array(optOut).readonly().optional(),
     /** The answer after which this provider does not send the same receipts again. */
     reply: z.object({
       status: z.int().min(200).max(599),

@@ -1,7 +1,9 @@
 import type { Metrics } from '../base/metrics.ts'
+import type { OptOut } from '../base/opt-out.ts'
 import { Problem } from '../base/problems.ts'
 import type { Receipt, ReceiptReader } from '../base/receipt.ts'
 import { invalid } from './problem.ts'
+import { unavailable } from './respond.ts'
 import { defineRoute, type Route, type RouteRequest } from './route.ts'
 
 /**
@@ -13,9 +15,10 @@ export function receiptRoutes(deps: {
   readers: ReadonlyMap<string, ReceiptReader>
   /** Resolves when the receipts are in the database. */
   takeReceipts: (provider: string, receipts: readonly Receipt[]) => Promise<void>
+  takeOptOut: (provider: string, optOut: OptOut) => Promise<void>
   metrics: Metrics
 }): [Route, Route] {
-  const { readers, takeReceipts, metrics } = deps
+  const { readers, takeReceipts, takeOptOut, metrics } = deps
 
   function readerOf(provider = ''): ReceiptReader {
     const reader = readers.get(provider)
@@ -33,10 +36,14 @@ export function receiptRoutes(deps: {
     const { provider = '' } = params
     note({ provider })
     const request = { headers, rawBody, query, receivedAt: Date.now() }
-    const parsed = readerOf(provider).parse(request)
+    const reader = readerOf(provider)
+    if ((await reader.fetchProof?.(request)) === false) throw unavailable()
+    const parsed = reader.parse(request)
     if (!parsed.ok) throw refused(provider, parsed.reason)
     admit()
+    if ((await reader.confirm?.(request)) === false) throw unavailable()
     await takeReceipts(provider, parsed.receipts)
+    for (const optOut of parsed.optOuts ?? []) await takeOptOut(provider, optOut)
     const { status, contentType, body } = parsed.reply
     return { status, headers: { 'content-type': contentType }, text: body }
   }

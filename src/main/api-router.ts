@@ -25,7 +25,7 @@ export async function createApiRouter(shared: Shared, requests: Requests) {
   const { closers, log, metrics, secrets, limits } = shared
   const { file, plugins } = shared.config
   const { database } = shared.servers
-  const { notices, receipts, outbox } = shared.stores
+  const { notices, receipts, optOuts, outbox } = shared.stores
   const { normaliseRecipient, challenges, keys } = requests
   const reads = createNoticeReads({ ...secrets, store: notices, normaliseRecipient })
   const routes = [
@@ -40,6 +40,7 @@ export async function createApiRouter(shared: Shared, requests: Requests) {
     ...receiptRoutes({
       readers: createReceiptReaders(shared.config.providers),
       takeReceipts: receipts.take,
+      takeOptOut: optOuts.take,
       metrics,
     }),
     ...limitRoutes({ ...limits, loginThrottle: createLoginThrottle(limits) }),

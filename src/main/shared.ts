@@ -15,6 +15,7 @@ import { createLimiter, type Limiter, type RawPolicies } from '../limiter/index.
 import { createBacklog } from '../notice/backlog.ts'
 import { claimMsFor } from '../notice/claim.ts'
 import { createEventOutbox } from '../notice/event-outbox.ts'
+import { createOptOuts } from '../notice/opt-outs.ts'
 import { createProducer } from '../notice/producer.ts'
 import { createReceipts } from '../notice/receipts.ts'
 import { unsentReasons } from '../notice/states.ts'
@@ -112,6 +113,7 @@ function openStores(
   return {
     notices,
     suppressions: createSuppressions(database, suppressFor),
+    optOuts: createOptOuts({ database, metrics, hashesOf: secrets.recipientHashes }),
     receipts: createReceipts(database, metrics, wantedEvents, log.receiptUnused),
     events,
     backlog: createBacklog({ producer, notices, events }),

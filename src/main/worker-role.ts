@@ -14,7 +14,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   const { closers, log, metrics, secrets, limits } = shared
   const { file, templates, providers } = shared.config
   const { database, redis, openRedis, keyPrefix } = shared.servers
-  const { notices, receipts, codes, events, producer, outbox } = shared.stores
+  const { notices, receipts, optOuts, codes, events, producer, outbox } = shared.stores
   for (const facts of templates.smsLengths({ length: file.code.length, ttlMs: file.code.ttl })) {
     if (facts.segments > 1) log.longTemplate(facts)
   }
@@ -25,6 +25,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     concurrency: file.delivery.concurrency,
     clock: Date.now,
     onReceipt: (from, receipt) => receipts.take(from, [receipt]),
+    onOptOut: optOuts.take,
     ...(outbox ? { outbox } : {}),
   }
   const limiter = openLimiter(shared, openRedis('limiter'), 'pace:', {})

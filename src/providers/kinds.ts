@@ -88,6 +88,8 @@ export function createReceiptReader(
     return {
       maxBodyBytes: reader.maxBodyBytes,
       ...(reader.readsQuery ? { readsQuery: true } : {}),
+      fetchProof: async (request) => (await reader.fetchProof?.(request)) ?? true,
+      confirm: async (request) => (await reader.confirm?.(request)) ?? true,
       mayBeGenuine: (head) => reader.mayBeGenuine(head),
       parse: (request) =>
         ofKind(name, kind, () => {

@@ -1,5 +1,6 @@
 import type { ZodType } from 'zod'
 import type { Channel } from '../base/channel.ts'
+import type { OptOut } from '../base/opt-out.ts'
 import type { Receipt, ReceiptReader } from '../base/receipt.ts'
 import type { Provider } from './provider.ts'
 
@@ -48,4 +49,6 @@ export interface ProviderDeps {
    * the receipt again, if its protocol supports that.
    */
   readonly onReceipt?: (provider: string, receipt: Receipt) => Promise<void>
+  /** Receives opt-outs that arrive over the provider's connection (`smpp`), under the same terms. */
+  readonly onOptOut?: (provider: string, optOut: OptOut) => Promise<void>
 }

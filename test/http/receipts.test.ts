@@ -196,6 +196,7 @@ test('a receipt is answered once it is in the database, not before, and not at a
   const [route] = receiptRoutes({
     readers: new Map([['carrier', reader]]),
     takeReceipts: take,
+    takeOptOut: async () => {},
     metrics: createMetrics({ process: 'api' }),
   })
   const request = { params: { provider: 'carrier' }, query: {}, headers: {}, note() {}, admit() {} }

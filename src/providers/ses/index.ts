@@ -5,6 +5,7 @@ import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
 import { composeMail, faultOfMail } from '../smtp/compose.ts'
 import { resultOfError } from './errors.ts'
+import { createReceiptReader } from './receipts.ts'
 import { type SesSettings, sesSettings } from './settings.ts'
 import { signAws4 } from './signature.ts'
 
@@ -17,6 +18,7 @@ export const ses: ProviderKind<SesSettings> = {
   channels: ['email'],
   settings: sesSettings,
   create: createSes,
+  createReceiptReader,
 }
 
 const path = '/v2/email/outbound-emails'

@@ -13,10 +13,17 @@ export const sesSettings = z
       .optional(),
     /** Default: the address of SES in this region. */
     endpoint: z.url({ protocol: /^https?$/ }).optional(),
+    /** The topics of SNS whose reports count. Absent: every topic, because a report counts only with a message id. */
+    topics: z
+      .array(z.string().regex(/^arn:[\w-]+:sns:[\w-]+:\d{12}:\S+$/))
+      .min(1)
+      .optional(),
   })
   .transform(({ endpoint, ...settings }) => ({
     ...settings,
     endpoint: endpoint ?? `https://email.${settings.region}.amazonaws.com`,
+    /** A simulator of AWS has SNS at the same place. */
+    origin: endpoint === undefined ? undefined : new URL(endpoint).origin,
   }))
 
 export type SesSettings = z.infer<typeof sesSettings>

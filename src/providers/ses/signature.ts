@@ -10,7 +10,11 @@ export function signAws4(
     body: string
     atMs: number
   },
-  { accessKeyId, secretAccessKey, region }: Omit<SesSettings, 'from' | 'endpoint'>,
+  {
+    accessKeyId,
+    secretAccessKey,
+    region,
+  }: Pick<SesSettings, 'accessKeyId' | 'secretAccessKey' | 'region'>,
 ) {
   const { service, path, body, atMs } = call
   const date = new Date(atMs).toISOString().replace(/[-:]|\.\d{3}/g, '')

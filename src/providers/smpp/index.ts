@@ -15,7 +15,7 @@ import {
   encodeShortMessage,
   longestRelativeSeconds,
 } from './pdu.ts'
-import { answerId, readReceipt } from './receipts.ts'
+import { answerId, readOptOut, readReceipt } from './receipts.ts'
 import { type Exchange, openSession } from './session.ts'
 import type { Role } from './session-options.ts'
 import { createSessions } from './sessions.ts'
@@ -75,7 +75,7 @@ const receiptAsked = 1
 const headerInside = 0x40
 
 function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): Provider {
-  const { onReceipt, timeoutMs, answerMs = timeoutMs } = deps
+  const { onReceipt, onOptOut, timeoutMs, answerMs = timeoutMs } = deps
   const [sending, receiving = sending] = rolesOf(settings) as [Role, Role?]
   const sessions = createSessions(onReceipt && receiving, (role) => ({
     ...connectionOf(settings, role, timeoutMs),
@@ -88,6 +88,8 @@ function createSmpp(name: string, settings: SmppSettings, deps: ProviderDeps): P
     const receipt = delivered ? readReceipt(delivered, settings) : unreadable
     sessions.works(receiving)
     if (receipt) await onReceipt?.(name, receipt)
+    const optOut = delivered && !receipt ? readOptOut(delivered) : undefined
+    if (optOut) await onOptOut?.(name, optOut)
     return 0
   }
 

@@ -1,4 +1,5 @@
 import { type ByCountry, textsOf } from '../../base/by-country.ts'
+import { type OptOut, optOutIn } from '../../base/opt-out.ts'
 import { type Receipt, unreadable } from '../../base/receipt.ts'
 import { type Delivered, decodeText, tlv } from './pdu.ts'
 
@@ -49,6 +50,12 @@ export function readReceipt(delivered: Delivered, form: ReceiptForm): Receipt | 
     outcome,
     detail: code && outcome === 'failed' ? `${name} ${code}` : name,
   }
+}
+
+/** The opt-out of a phone that answers a message, such as STOP. */
+export function readOptOut(delivered: Delivered): OptOut | undefined {
+  const [number = ''] = delivered.addresses
+  return isUnmarked(delivered) ? optOutIn(number, textOf(delivered)) : undefined
 }
 
 /**

@@ -1,3 +1,4 @@
+import { optOutIn } from '../../base/opt-out.ts'
 import {
   type ParsedReceipts,
   type ReceiptReader,
@@ -47,6 +48,8 @@ function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): Parse
   if (!url || !isSignedByTwilio(settings.authToken, url, form, signature)) {
     return { ok: false, reason: 'forged' }
   }
+  const fromPerson = readIncoming(form)
+  if (fromPerson) return fromPerson
   const messageId = form.get('MessageSid')
   const status = form.get('MessageStatus')
   if (!messageId || !status) return { ok: false, reason: 'malformed' }
@@ -65,4 +68,20 @@ function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): Parse
     receipts: isKnown ? (receipt ? [receipt] : []) : [unreadable],
     reply: { status: 204, contentType: 'text/plain', body: '' },
   }
+}
+
+/** TwiML without an instruction: Twilio sends nothing back. */
+const noReply = { status: 200, contentType: 'text/xml', body: '<Response></Response>' }
+
+/**
+ * A message of a person, at the same address. `OptOutType` is Twilio's own reading of the text, in any language
+ * (https://www.twilio.com/docs/messaging/tutorials/advanced-opt-out). Without Advanced Opt-Out there is only the text.
+ */
+function readIncoming(form: URLSearchParams): ParsedReceipts | undefined {
+  const [body, type, number] = [form.get('Body'), form.get('OptOutType'), form.get('From')]
+  if (number === null || form.has('MessageStatus') || (body === null && type === null)) {
+    return undefined
+  }
+  const optOut = optOutIn(number, type ?? body ?? '')
+  return { ok: true, receipts: [], optOuts: optOut ? [optOut] : [], reply: noReply }
 }

@@ -1,0 +1,109 @@
+import { z } from 'zod'
+import { parseObject } from '../../base/json.ts'
+import {
+  type ParsedReceipts,
+  type Receipt,
+  type ReceiptReader,
+  type ReceiptRequest,
+  unreadable,
+} from '../../base/receipt.ts'
+import type { SesSettings } from './settings.ts'
+import { createSns, readSnsMessage } from './sns.ts'
+
+/**
+ * Reports of SES, which come by SNS: as feedback notifications of an identity (`notificationType`) or as events of a
+ * configuration set (`eventType`). https://docs.aws.amazon.com/ses/latest/dg/notification-contents.html
+ */
+const report = z.object({
+  notificationType: z.string().optional(),
+  eventType: z.string().optional(),
+  mail: z.object({
+    messageId: z.string(),
+    tags: z.object({ noticeId: z.array(z.string()).optional() }).optional(),
+  }),
+  bounce: z
+    .object({ bounceType: z.string().optional(), bounceSubType: z.string().optional() })
+    .optional(),
+  complaint: z.object({ complaintFeedbackType: z.string().nullish() }).optional(),
+})
+
+/** Limit for strangers (I21), because the signature is in the body. */
+const maxUnprovenBytes = 49_152
+
+/** Types that report no end. */
+const otherTypes = ['Send', 'DeliveryDelay', 'Open', 'Click', 'Subscription']
+
+const reply = { status: 200, contentType: 'text/plain', body: '' }
+
+export function createReceiptReader({ origin, topics }: SesSettings): ReceiptReader {
+  const sns = createSns(origin)
+
+  /** A message of one of the topics. `forged` for any other text that could be one. */
+  const messageIn = ({ rawBody }: ReceiptRequest) => {
+    const message = readSnsMessage(rawBody.toString())
+    return message && (topics?.includes(message.TopicArn) ?? true) ? message : undefined
+  }
+
+  return {
+    maxBodyBytes: maxUnprovenBytes,
+    mayBeGenuine({ headers }) {
+      const topic = headers['x-amz-sns-topic-arn']
+      return topic === undefined || topics === undefined || topics.includes(String(topic))
+    },
+    async fetchProof(request) {
+      const message = messageIn(request)
+      return !message || sns.fetchCertificate(message, request.receivedAt)
+    },
+    parse(request): ParsedReceipts {
+      const message = messageIn(request)
+      if (!message || !sns.isSigned(message, request.receivedAt)) {
+        return { ok: false, reason: 'forged' }
+      }
+      if (message.Type !== 'Notification') return { ok: true, receipts: [], reply }
+      return { ok: true, receipts: receiptsIn(message.Message), reply }
+    },
+    async confirm(request) {
+      const message = messageIn(request)
+      return message?.Type === 'SubscriptionConfirmation' ? sns.confirm(message) : true
+    },
+  }
+}
+
+function receiptsIn(text: string): Receipt[] {
+  // SES writes this sentence when an operator selects the topic.
+  if (text.startsWith('Successfully validated SNS topic')) return []
+  const { data } = report.safeParse(parseObject(text))
+  const type = data?.eventType ?? data?.notificationType
+  if (!data || type === undefined) return [unreadable]
+  if (otherTypes.includes(type)) return []
+  const result = resultOf(type, data)
+  if (result === undefined) return [unreadable]
+  if (result === 'none') return []
+  const { messageId, tags } = data.mail
+  return [{ messageId, noticeId: tags?.noticeId?.[0], ...result }]
+}
+
+function resultOf(
+  type: string,
+  { bounce, complaint }: z.infer<typeof report>,
+): Pick<Receipt, 'outcome' | 'detail'> | 'none' | undefined {
+  switch (type) {
+    case 'Delivery':
+      return { outcome: 'delivered' }
+    case 'Reject':
+    case 'Rendering Failure':
+      return { outcome: 'failed', detail: `ses ${type}` }
+    case 'Bounce': {
+      const words = [bounce?.bounceType, bounce?.bounceSubType].filter(isWord)
+      const outcome = bounce?.bounceType === 'Permanent' ? 'bounced' : 'failed'
+      return { outcome, detail: ['ses', ...words].join(' ') }
+    }
+    case 'Complaint':
+      // The person took the mail out of the spam folder (RFC 6430).
+      return complaint?.complaintFeedbackType === 'not-spam' ? 'none' : { outcome: 'complained' }
+    default:
+      return undefined
+  }
+}
+
+const isWord = (text: string | undefined): text is string => /^\w{1,40}$/.test(text ?? '')

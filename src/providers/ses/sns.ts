@@ -1,0 +1,158 @@
+/**
+ * Messages of Amazon SNS to an address of Postern. SNS signs each one with a key whose certificate it names in the message
+ * (https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html). Anyone can send such a message, and can name any
+ * address. So a certificate is read only over TLS, and only from a host of SNS. Strangers could still name many certificates of
+ * that host. Known ones are kept, and the number of look-ups in a minute is limited.
+ */
+import { createVerify, type KeyObject, X509Certificate } from 'node:crypto'
+import { z } from 'zod'
+import { createBoundedMap } from '../../base/bounded-map.ts'
+import { createHttpClient } from '../../base/http-client.ts'
+import { parseObject } from '../../base/json.ts'
+
+const text = z.string().max(300_000)
+
+const envelope = z.object({
+  Type: z.enum(['Notification', 'SubscriptionConfirmation', 'UnsubscribeConfirmation']),
+  ...{ Message: text, MessageId: text, Timestamp: text, TopicArn: text },
+  ...{ Subject: text.nullish(), Token: text.optional(), SubscribeURL: text.optional() },
+  SignatureVersion: z.enum(['1', '2']),
+  ...{ Signature: text, SigningCertURL: text },
+})
+export type SnsMessage = z.infer<typeof envelope>
+
+/** Undefined for any other text. */
+export const readSnsMessage = (body: string): SnsMessage | undefined =>
+  envelope.safeParse(parseObject(body)).data
+
+/** The signed fields in the order of their names. */
+const signedFields = {
+  Notification: ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type'],
+  SubscriptionConfirmation: [
+    ...([
+      'Message',
+      'MessageId',
+      'SubscribeURL',
+      'Timestamp',
+      'Token',
+      'TopicArn',
+      'Type',
+    ] as const),
+  ],
+} as const
+
+/** The text that SNS has signed: the name and the value of each field, one per line. A missing field is left out. */
+function signedText(message: SnsMessage): string {
+  const { Type } = message
+  const fields = signedFields[Type === 'Notification' ? Type : 'SubscriptionConfirmation']
+  return fields
+    .flatMap((name) => (message[name] == null ? [] : [`${name}\n${message[name]}\n`]))
+    .join('')
+}
+
+const digests = { 1: 'RSA-SHA1', 2: 'RSA-SHA256' } as const
+
+const maxKept = 20
+const maxChain = 5
+const looksPerMinute = 20
+/** After a certificate that could not be read. */
+const againAfterMs = 10_000
+const timeoutMs = 3_000
+
+interface Certificate {
+  key: KeyObject
+  fromMs: number
+  untilMs: number
+}
+
+/** `ownOrigin`: another place of AWS in the settings, such as a simulator. */
+export function createSns(ownOrigin: string | undefined) {
+  const certificates = createBoundedMap<Certificate>(maxKept)
+  /** When a certificate that could not be read is read again. Kept apart, so that strangers cannot push out a known one. */
+  const failures = createBoundedMap<number>(maxKept)
+  const loading = new Map<string, Promise<void>>()
+  let minute = 0
+  let looks = 0
+
+  /** Only SNS answers there. */
+  function isOfSns(address: string | undefined): address is string {
+    const url = address === undefined ? null : URL.parse(address)
+    if (url === null) return false
+    if (url.origin === ownOrigin) return true
+    const isHost = /^sns\.[a-z]{2,}(-[a-z]+)+-\d\.amazonaws\.com(\.cn)?$/.test(url.hostname)
+    return url.protocol === 'https:' && isHost && url.port === '' && url.username === ''
+  }
+
+  async function get(url: string): Promise<string | undefined> {
+    const client = createHttpClient(timeoutMs)
+    const call = { method: 'GET', url, headers: {} } as const
+    const answer = await client.call(call, new AbortController().signal)
+    client.close()
+    return answer.kind === 'answered' && answer.status === 200 ? answer.body : undefined
+  }
+
+  async function load(url: string, nowMs: number): Promise<void> {
+    const certificate = readCertificate(await get(url))
+    if (certificate) certificates.set(url, certificate)
+    else failures.set(url, nowMs + againAfterMs)
+  }
+
+  return {
+    isOfSns,
+
+    /** Reads the certificate of a message, unless it is known. False if it cannot be read now. Never rejects. */
+    async fetchCertificate({ SigningCertURL: url }: SnsMessage, nowMs: number): Promise<boolean> {
+      const isCertificate = isOfSns(url) && new URL(url).pathname.endsWith('.pem')
+      if (!isCertificate) return true
+      if ((certificates.get(url)?.untilMs ?? 0) > nowMs) return true
+      if ((failures.get(url) ?? 0) > nowMs) return false
+      let work = loading.get(url)
+      if (!work) {
+        if (minute !== Math.floor(nowMs / 60_000)) {
+          minute = Math.floor(nowMs / 60_000)
+          looks = 0
+        }
+        if (looks >= looksPerMinute) return false
+        looks += 1
+        work = load(url, nowMs).finally(() => loading.delete(url))
+        loading.set(url, work)
+      }
+      await work
+      return certificates.get(url) !== undefined
+    },
+
+    /** Whether SNS signed this message. False if its certificate was not fetched. */
+    isSigned(message: SnsMessage, nowMs: number): boolean {
+      const known = certificates.get(message.SigningCertURL)
+      if (!known || known.fromMs > nowMs || known.untilMs <= nowMs) return false
+      return createVerify(digests[message.SignatureVersion])
+        .update(signedText(message))
+        .verify(known.key, message.Signature, 'base64')
+    },
+
+    /** Calls the address that confirms a subscription. False if it gave no success. */
+    confirm: async ({ SubscribeURL: url }: SnsMessage): Promise<boolean> =>
+      isOfSns(url) && (await get(url)) !== undefined,
+  }
+}
+
+/** The first certificate of a file. Further ones must have issued the one before. */
+function readCertificate(pem: string | undefined): Certificate | undefined {
+  try {
+    const chain = (pem ?? '')
+      .split(/(?=-----BEGIN CERTIFICATE-----)/)
+      .filter((part) => part.startsWith('-----BEGIN'))
+      .slice(0, maxChain)
+      .map((part) => new X509Certificate(part))
+    const isChain = chain.every((one, index) => {
+      const issuer = chain[index + 1]
+      return !issuer || (one.checkIssued(issuer) && one.verify(issuer.publicKey))
+    })
+    const [own] = chain
+    if (!own || !isChain || own.publicKey.asymmetricKeyType !== 'rsa') return undefined
+    const [fromMs, untilMs] = [own.validFrom, own.validTo].map((date) => Date.parse(date))
+    return { key: own.publicKey, fromMs: fromMs as number, untilMs: untilMs as number }
+  } catch {
+    return undefined
+  }
+}
