@@ -76,10 +76,11 @@ const answerIn = (output: string) => JSON.parse(output.slice(output.search(/^[[{
 test('answers were compared', () => expect(compared).toBeGreaterThan(15))
 
 async function environmentOf(postern: Postern, fences: Fence[]): Promise<Record<string, string>> {
-  const keys = { KEY: postern.key, SECRET_KEY: postern.key, DATABASE_URL: postern.database.url }
+  const keys = { KEY: postern.key, SECRET_KEY: postern.key }
+  const servers = { DATABASE_URL: postern.database.url, POSTERN_URL: postern.url }
   return fences.some(({ text }) => text.includes('$PASS'))
-    ? { ...keys, PASS: await passFor(postern, '+8613800138000', 'signup') }
-    : keys
+    ? { ...keys, ...servers, PASS: await passFor(postern, '+8613800138000', 'signup') }
+    : { ...keys, ...servers }
 }
 
 /** The text that a reader types: with the ids of earlier answers, and the code that was sent. */
