@@ -47,6 +47,15 @@ export function hideReasons(markdown: MarkdownRenderer): void {
   }
 }
 
+/** `{{name}}` in code is a variable of a message. Without this, Vue would put its own value there: nothing. */
+export function showBraces(markdown: MarkdownRenderer): void {
+  const { code_inline: render } = markdown.renderer.rules
+  markdown.renderer.rules.code_inline = (tokens, index, options, env, self) => {
+    tokens[index]?.attrSet('v-pre', '')
+    return render?.(tokens, index, options, env, self) ?? ''
+  }
+}
+
 /** Marks of the first and last line of code blocks that show the same in several languages. GitHub hides them. */
 export const tabsMark = /^<!-- (end of )?tabs -->\n?$/
 

@@ -260,6 +260,9 @@ while (($line = fgets(STDIN)) !== false) {
             case 'read':
                 [$pass, $scene] = $words;
                 $answer = $postern->read($pass, $scene);
+                break;
+            default:
+                throw new PosternError("there is no such command");
         }
         // #endregion calls
         echo $answer['outcome'];

@@ -126,6 +126,8 @@ if __name__ == "__main__":
                 pass_, scene, channel, to = words
                 answer = postern.verify(pass_, scene, channel, to)
             # #endregion calls
+            else:
+                raise PosternError(f"there is no command {command}")
             shown = [f"{name}={answer[name]}" for name in SHOWN if name in answer]
             print(" ".join([answer["outcome"], *shown]), flush=True)
         except PosternError as error:

@@ -201,6 +201,8 @@ if $PROGRAM_NAME == __FILE__
         postern.read(pass, scene)
       end
     # #endregion calls
+    raise Postern::Error, "there is no command #{command}" if answer.nil?
+
     puts [answer["outcome"], *(shown & answer.keys).map { |name| "#{name}=#{answer[name]}" }].join(" ")
   rescue Postern::Error => error
     puts "error #{error.message}"

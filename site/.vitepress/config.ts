@@ -7,7 +7,14 @@ import { join } from 'node:path'
 import { type DefaultTheme, defineConfig } from 'vitepress'
 import { githubSlug } from '../github-slug.ts'
 import { makeHome } from '../home.ts'
-import { dropTitleOfHome, hideReasons, makeTabs, mendLinks, mendTables } from '../markdown.ts'
+import {
+  dropTitleOfHome,
+  hideReasons,
+  makeTabs,
+  mendLinks,
+  mendTables,
+  showBraces,
+} from '../markdown.ts'
 import { chinese, english, englishOnly } from '../navigation.ts'
 import { writeForPrograms } from '../programs.ts'
 import { miniSearch } from '../search.ts'
@@ -82,6 +89,7 @@ export default defineConfig({
     config(markdown) {
       hideReasons(markdown)
       makeTabs(markdown)
+      showBraces(markdown)
       mendTables(markdown)
       mendLinks(markdown)
       dropTitleOfHome(markdown)

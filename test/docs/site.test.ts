@@ -263,6 +263,26 @@ test('a page names its Markdown, and the demo serves it as such', async () => {
   expect(list.headers.get('content-type')).toBe('text/plain; charset=utf-8')
 })
 
+test('variables of messages are shown as they are written', () => {
+  const inCode = (page: string) => {
+    const text = readFileSync(join(built, page), 'utf8').replace(/^```[\s\S]*?^```$/gm, '')
+    return [...text.matchAll(/`[^`\n]*?(\{\{[#\w./]+\}\})[^`\n]*`/g)].map(
+      ([, variable = '']) => variable,
+    )
+  }
+  const pages = globSync('**/*.md', { cwd: built })
+    .map((page) => [page, inCode(page)] as const)
+    .filter(([, variables]) => variables.length > 0)
+  expect(pages.length).toBeGreaterThan(5)
+  for (const [page, variables] of pages) {
+    const html = readFileSync(join(built, page.replace(/md$/, 'html')), 'utf8')
+    expect(
+      variables.filter((one) => !html.includes(one)),
+      page,
+    ).toEqual([])
+  }
+})
+
 test('one code in several languages is shown in tabs, by a press or by the keyboard', async () => {
   const { page } = await open('guides/your-language')
   const shown = page.locator('.vp-code-group div[class*=language-]:visible')
