@@ -1,6 +1,6 @@
 -- Runs steps on the codes of owners. It is one script so that a guess is always counted before it is compared, and a
 -- code is replaced, used or given back in one step.
--- KEYS     per step the codes of an address, oldest first: JSON [{id, scene, channel, tries (left), digest, ends (ms), state,
+-- KEYS     per step the codes of an address, oldest first: JSON [{id, scene, channel, tries (left), knownTries, digest, ends (ms), state,
 --          takers}]; channel: absent for the first channel of the kind of address; state: current (this code passes), used, or
 --          pending (it neither passes nor replaces until it is settled); takers: ",<request id>,…" of the guesses that used a
 --          try; onPass: data for the caller of the right guess; proof: {key, sealed, at (ms), request} of the right guess, for
@@ -12,15 +12,15 @@
 --          (joined by commas, "" is the first channel of the kind), its arguments:
 --          remember  code id, tries, digest, ms to live, 1 if another key may have a code (else 0), data for the caller of the
 --                    right guess ("": nothing), number of characters; for a code with several notices: notice id, channel, 0 if
---                    an earlier notice must have it (else 1), digests of the same characters for its other channels
+--                    an earlier notice must have it (else 1), lane of the send, digests of the same characters for its other channels
 --          refer     code id, ms to live, 1 if another key may have a code (else 0), data that leads to the code
 --          settle (its code replaces all earlier codes)  code id, notice id ("": the code's own), 1 if earlier leads are ended
 --          forget    code id, notice id
 --          drop      code id or "" for any (ends these codes, but keeps the fact that they existed), request id
---          guess     request id, code id or "" for any, id of the API key, proof for repeats ("": none), digests (one per
+--          guess     request id, lane, code id or "" for any, id of the API key, proof for repeats ("": none), digests (one per
 --                    secret in use)
 --          again     code id, id of the API key, digests (takes no try)
---          takeBack  request id of a guess
+--          takeBack  request id of a guess, lane
 --          look      code id or "" for any
 --          clear     ends (ms), code id (removes the codes of the scene that come before this settled code of another key)
 --          scenes    (of every code; its own scene is "")
@@ -35,7 +35,7 @@
 --          the last try; or why nothing was compared: -1 there is no such code, -2 it is out of tries, -3 it was used or
 --          ended; {1, proof} for a repeat (guess, again: or -3)
 --          An end is a code id, {code id, data}, or for several notices {notice id, data or "", code id}
---          look: "<tries left> <ends, ms since 1970> <characters>" of the current code; for several notices {code, this text,
+--          look: "<tries left> <ends, ms since 1970> <characters> <tries of known browsers>" of the current code; for several notices {code, this text,
 --          code id, channels}; -1 or -3 as above
 --          settle, drop, guess, look: {home, data, code id, ends} for a lead. The step has not reached the code itself. Settle
 --          returns an earlier lead before it does anything

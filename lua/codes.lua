@@ -13,7 +13,7 @@ local function add(codes, code, hasOthers)
   local isPending = #codes > 0 or hasOthers == '1'
   -- So many codes are left only by processes that died. The first code may be the current one.
   if #codes >= maxCodes then table.remove(codes, 2) end
-  code.state, code.takers = isPending and 'pending' or 'current', ','
+  code.state, code.takers, code.knownTries = isPending and 'pending' or 'current', ',', code.tries
   table.insert(codes, code)
   return isPending and 1 or 0, true, true
 end
@@ -37,9 +37,13 @@ local function rightOf(code, ...)
   end
 end
 
-local function isOver(code) return code.state == 'used' or code.tries == 0 end
+-- The tries of a lane. A code of a process without lanes has only `tries`, for both. Without a lane: all.
+local function triesOf(code, lane) return lane == 'known' and code.knownTries and 'knownTries' or 'tries' end
+local function isOver(code, lane)
+  return code.state == 'used' or code[triesOf(code, lane or 'known')] == 0 and (lane or code.tries == 0)
+end
 
-function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass, length, notice, channel, isFirst, ...)
+function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass, length, notice, channel, isFirst, lane, ...)
   local made = { digest = digest, ends = now + ttlMs, length = tonumber(length) }
   if onPass ~= '' then made.onPass = onPass end
   if not notice then
@@ -55,7 +59,7 @@ function steps.remember(codes, id, tries, digest, ttlMs, hasOthers, onPass, leng
     made.isLive = isPending == 0
     return isPending, true, true
   end
-  if isOver(code) or code.state == 'current' and endOfDigests(code) <= now then return -1 end
+  if isOver(code, lane) or code.state == 'current' and endOfDigests(code) <= now then return -1 end
   if rightOf(code, ...) then return -2 end
   code.digests[notice], code.ends = made, math.max(code.ends, made.ends)
   return 1, true, true
@@ -143,26 +147,28 @@ function steps.again(codes, wanted, key, ...)
   return { 1, proof.sealed }, true
 end
 
-function steps.guess(codes, request, wanted, key, sealed, ...)
+function steps.guess(codes, request, lane, wanted, key, sealed, ...)
   local code = codes[1]
-  local gone = whyGone(code, wanted) or code.tries == 0 and -2
+  local tries = triesOf(code or {}, lane)
+  local gone = whyGone(code, wanted) or code[tries] == 0 and -2
   if gone == -3 and sealed ~= '' then return steps.again(codes, wanted, key, ...) end
   if gone then return gone end
-  code.tries, code.takers = code.tries - 1, code.takers .. request .. ','
+  code[tries], code.takers = code[tries] - 1, code.takers .. request .. ','
   local right = rightOf(code, ...)
-  if not right then return code.tries > 0 and code.tries or { 0, code.id }, true end
+  if not right then return code[tries] > 0 and code[tries] or { 0, code.id }, true end
   code.state, code.passed = 'used', code.digests and right
   if sealed ~= '' then code.proof = { key = key, sealed = sealed, at = now, request = request } end
   return endOf(code), true
 end
 
-function steps.takeBack(codes, request)
+function steps.takeBack(codes, request, lane)
   for _, code in ipairs(codes) do
     local from, to = code.takers:find(',' .. request .. ',', 1, true)
     if from then
       -- No guess is counted after the right one, so the last guess is the right one.
       if code.state == 'used' and to == #code.takers then code.state, code.proof, code.passed = 'current', nil, nil end
-      code.tries, code.takers = code.tries + 1, code.takers:sub(1, from) .. code.takers:sub(to + 1)
+      local tries = triesOf(code, lane)
+      code[tries], code.takers = code[tries] + 1, code.takers:sub(1, from) .. code.takers:sub(to + 1)
       return 1, true
     end
     if code.isRepeated and code.proof and code.proof.request == request then return endOf(code) end
@@ -176,7 +182,7 @@ function steps.look(codes, wanted)
   if gone then return gone end
   local ends, length = code.ends, code.length or 0
   if code.digests then ends, length = endOfDigests(code) end
-  local facts = string.format('%d %.0f %d', code.tries, ends, length)
+  local facts = string.format('%d %.0f %d %d', code.tries, ends, length, code[triesOf(code, 'known')])
   if not code.digests then return facts end
   local answer = { 'code', facts, code.id }
   for _, one in pairs(code.digests) do if one.isLive then table.insert(answer, one.channel) end end

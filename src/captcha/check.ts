@@ -189,7 +189,9 @@ export function createCheckCaptcha(deps: {
       const repeated = mayRepeat && (await codes.again(guess, code, id, repeatKeyId))
       return repeated || answerWithoutCode(guess, live.reason, isHuman)
     }
-    if (live.triesLeft === 0) return answerWithoutCode(guess, 'tries', isHuman)
+    const { lane } = guess.origin
+    const triesLeft = lane === 'known' ? live.knownTriesLeft : live.triesLeft
+    if (triesLeft === 0) return answerWithoutCode(guess, 'tries', isHuman)
     const counted = await limits.count(guess, guess.origin, requestId, isHuman)
     if ('refusal' in counted) return { result: 'refused', refusal: counted.refusal }
 
@@ -203,10 +205,11 @@ export function createCheckCaptcha(deps: {
       limits.refund(ended)
     }
     try {
-      compared = await codes.guess(guess, guess.code, guess.id, repeatable, (ended) => {
+      const onKept = (ended: EndedCode) => {
         passed(ended)
         void record(guess, requestId, { result: 'passed', ...ended })
-      })
+      }
+      compared = await codes.guess(guess, guess.code, guess.id, repeatable, onKept, lane)
     } catch (error) {
       limits.giveBack(counted)
       throw error

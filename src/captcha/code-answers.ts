@@ -59,7 +59,9 @@ const goneReasons: Readonly<Record<number, GoneReason>> = {
 
 export interface LiveCode {
   result: 'live'
+  /** For strangers, and for known browsers. */
   triesLeft: number
+  knownTriesLeft: number
   expiresAt: Date
   /** Characters of the code. */
   length: number
@@ -71,8 +73,9 @@ export interface LiveCode {
 export function liveBy(answer: Answer): LiveCode | undefined {
   if (typeof answer === 'number') return undefined
   const [, facts, codeId = '', ...channels] = typeof answer === 'string' ? ['', answer] : answer
-  const [triesLeft = 0, endsMs = 0, length = 0] = String(facts).split(' ').map(Number)
-  const live: LiveCode = { result: 'live', triesLeft, expiresAt: new Date(endsMs), length }
+  const [triesLeft = 0, endsMs = 0, length = 0, known = 0] = String(facts).split(' ').map(Number)
+  const tries = { triesLeft, knownTriesLeft: known }
+  const live: LiveCode = { result: 'live', ...tries, expiresAt: new Date(endsMs), length }
   return codeId === ''
     ? live
     : { ...live, shared: { codeId: String(codeId), channels: channels as Channel[] } }

@@ -3,6 +3,7 @@ import type { Channel } from '../base/channel.ts'
 import type { CodeId, NoticeId } from '../base/ids.ts'
 import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import { reachRedis } from '../base/unavailable.ts'
+import type { Lane } from '../rules/caller.ts'
 
 /** One step of the script: its name and its arguments. */
 export type Step =
@@ -15,7 +16,9 @@ export type Step =
       hasOthers: '0' | '1',
       onPass: string,
       length: string,
-      ...ofSeveral: [] | [noticeId: NoticeId, channel: Channel, isFirst: '0' | '1', ...string[]],
+      ...ofSeveral:
+        | []
+        | [noticeId: NoticeId, channel: Channel, isFirst: '0' | '1', lane: Lane, ...string[]],
     ]
   | ['refer', codeId: CodeId, ttlMs: string, hasOthers: '0' | '1', sealedHome: string]
   | ['settle', codeId: CodeId, noticeId: NoticeId, isCleared: '' | '1']
@@ -23,13 +26,14 @@ export type Step =
   | [
       'guess',
       requestId: string,
+      lane: Lane,
       codeId: CodeId,
       keyId: string,
       sealedProof: string,
       ...digests: string[],
     ]
   | ['again', codeId: CodeId, keyId: string, ...digests: string[]]
-  | ['takeBack', requestId: string]
+  | ['takeBack', requestId: string, lane: Lane]
   | ['look', codeId: CodeId]
   | ['drop', codeId: CodeId, requestId: string]
   | ['clear', endsMs: string, codeId: CodeId]

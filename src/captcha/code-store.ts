@@ -19,6 +19,7 @@ import { type CodeId, codeIdOf, type NoticeId } from '../base/ids.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
+import type { Lane } from '../rules/caller.ts'
 import {
   type EndedCode,
   type Gone,
@@ -127,7 +128,7 @@ export function createCodeStore(
     },
 
     /**
-     * Takes one try, compares, and uses up a right code. Throws Unavailable; its effects are then taken back. If a repeat has
+     * Takes one try of the lane, compares, and uses up a right code. Throws Unavailable; its effects are then taken back. If a repeat has
      * passed meanwhile, they stay, and `onKept` is called.
      */
     async guess(
@@ -136,11 +137,12 @@ export function createCodeStore(
       codeId: CodeId = '',
       repeatable?: RepeatableGuess,
       onKept?: (ended: EndedCode) => void,
+      lane: Lane = 'stranger',
     ): Promise<GuessResult> {
       const requestId = randomUUID()
       const sealed = repeatable ? secrets.seal(repeatable.proof, codeId).toString('base64') : ''
       const step: Step = [
-        ...(['guess', requestId, codeId, repeatable?.keyId ?? '', sealed] as const),
+        ...(['guess', requestId, lane, codeId, repeatable?.keyId ?? '', sealed] as const),
         ...digestsOf(owner, code),
       ]
       try {
@@ -159,7 +161,7 @@ export function createCodeStore(
         }
         return goneBy(gone)
       } catch (error) {
-        undo(requestId, () => endedUnderAnyName(owner, ['takeBack', requestId]), onKept)
+        undo(requestId, () => endedUnderAnyName(owner, ['takeBack', requestId, lane]), onKept)
         throw error
       }
     },

@@ -7,6 +7,7 @@
  */
 import { type CodeId, codeIdOf, type NoticeId } from '../base/ids.ts'
 import type { Secrets } from '../crypto/secrets.ts'
+import type { Lane } from '../rules/caller.ts'
 import type { CodeNames, CodeOwner, SharedOwner } from './code-names.ts'
 import type { Among, Step, Take } from './code-steps.ts'
 
@@ -20,6 +21,8 @@ export interface NewDigits {
   onPass?: string | undefined
   /** The first notice makes the code. */
   isFirst: boolean
+  /** The lane of the send. A code whose tries in this lane are used up gets no further notice. */
+  lane?: Lane | undefined
   /** Other notices of the code may have the same digits, because a test recipient has one code. */
   mayRepeat: boolean
 }
@@ -79,7 +82,7 @@ export function createNewCodes(deps: {
 
     /** Stores the digits of a notice. They pass from `settle` on, or at once without any earlier code. */
     async add(codeId: CodeId, home: SharedOwner, digits: NewDigits): Promise<AddResult> {
-      const { noticeId, owner, code, onPass, isFirst, mayRepeat } = digits
+      const { noticeId, owner, code, onPass, isFirst, mayRepeat, lane = 'stranger' } = digits
       const places = amongOf(home)
       const digests = digestsOf(owner, code)
       const others = isFirst || mayRepeat ? [] : digestsOf(home, code)
@@ -90,7 +93,7 @@ export function createNewCodes(deps: {
         const step: Step = [
           ...(['remember', codeId, tries, digests[index] ?? '', ttlMs] as const),
           ...([hasOthers(places), sealed, String(code.length)] as const),
-          ...([noticeId, owner.channel, isFirst ? '1' : '0', ...others] as const),
+          ...([noticeId, owner.channel, isFirst ? '1' : '0', lane, ...others] as const),
         ]
         answer = Number(await take({ ...among, step }))
         if (answer !== -1) break

@@ -105,8 +105,8 @@ function nowOf(view: View, { limits, codes, lockedForMs }: Story): Html {
   const triesText = (n: number) =>
     n === 0 ? story.noTries : fill(story.triesLeft, language, { n })
   const live = codes.map(
-    ({ scene, expiresAt, triesLeft }) =>
-      html`<li>${scene}: ${triesText(triesLeft)}, ${story.until} ${time(expiresAt)}</li>`,
+    ({ scene, expiresAt, triesLeft, knownTriesLeft }) =>
+      html`<li>${scene}: ${triesText(triesLeft)} (${story.lanes.known}: ${triesText(knownTriesLeft)}), ${story.until} ${time(expiresAt)}</li>`,
   )
   const holding = limits.filter(holds)
   const free = limits.filter((limit) => !holds(limit))

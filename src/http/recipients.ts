@@ -88,8 +88,10 @@ const recipientStory = z
       description: 'With `ip`: the longest current lock for other addresses only.',
     }),
     codes: z
-      .array(z.object({ scene, expiresAt: time, triesLeft: z.int() }))
-      .meta({ description: 'Live codes, without their digits.' }),
+      .array(z.object({ scene, expiresAt: time, triesLeft: z.int(), knownTriesLeft: z.int() }))
+      .meta({
+        description: 'Live codes, without their digits. Known browsers have separate tries.',
+      }),
     refusals: z
       .array(
         z.object({

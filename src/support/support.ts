@@ -36,7 +36,9 @@ export interface LimitState {
 export interface LiveCode {
   scene: string
   expiresAt: Date
+  /** For strangers, and for known browsers. */
   triesLeft: number
+  knownTriesLeft: number
 }
 
 type NoticeRow = Awaited<ReturnType<NoticeStore['search']>>['items'][number]
@@ -125,8 +127,8 @@ export function createSupport(deps: {
           scenes.map(async (scene) => {
             const code = await codes.look({ app, scene, channel, to })
             if (code.result === 'gone') return []
-            const { triesLeft, expiresAt } = code
-            return [{ scene, expiresAt, triesLeft }]
+            const { triesLeft, knownTriesLeft, expiresAt } = code
+            return [{ scene, expiresAt, triesLeft, knownTriesLeft }]
           }),
         ),
       ])

@@ -308,7 +308,7 @@ describe('a code that is remembered while another is valid', () => {
   })
 })
 
-test('settle: true for the newest settled notice alone, until its code is used or has no tries left', async () => {
+test('settle: true for the newest settled notice alone, until its code is used or has no tries left in any lane', async () => {
   const [owner, first, second] = [newOwner(), newId(), newId()]
   await store.remember(owner, first, '0042')
   expect(await store.settle(owner, first)).toBe('current')
@@ -319,7 +319,12 @@ test('settle: true for the newest settled notice alone, until its code is used o
   expect(await store.settle(owner, second)).toBe('gone')
   const third = newId()
   await sendCode(owner, third, '0044')
-  for (let wrong = 0; wrong < 3; wrong++) await store.guess(owner, '0045')
+  for (const lane of ['stranger', 'known'] as const) {
+    expect(await store.settle(owner, third)).toBe('current')
+    for (let wrong = 0; wrong < 3; wrong++) {
+      await store.guess(owner, '0045', undefined, undefined, undefined, lane)
+    }
+  }
   expect(await store.settle(owner, third)).toBe('gone')
 })
 

@@ -28,8 +28,9 @@ function owner() {
       one('remember', id, '3', digest, String(ttlMs), '0', onPass),
     settle: (id: string) => one('settle', id),
     forget: (id: string) => one('forget', id),
-    guess: (request: string, ...digests: string[]) => one('guess', request, '', '', '', ...digests),
-    takeBack: (request: string) => one('takeBack', request),
+    guess: (request: string, ...digests: string[]) =>
+      one('guess', request, 'stranger', '', '', '', ...digests),
+    takeBack: (request: string) => one('takeBack', request, 'stranger'),
   }
 }
 
@@ -141,10 +142,10 @@ test('steps of one call run in order, each on the result of the step before', as
   expect(
     await take(
       ['remember', 'n1', '2', 'd', '60000', '0'],
-      ['guess', 'a', '', '', '', 'x'],
-      ['guess', 'b', 'n2', '', '', 'd'],
-      ['guess', 'c', 'n1', '', '', 'd'],
-      ['guess', 'd', '', '', '', 'd'],
+      ['guess', 'a', 'stranger', '', '', '', 'x'],
+      ['guess', 'b', 'stranger', 'n2', '', '', 'd'],
+      ['guess', 'c', 'stranger', 'n1', '', '', 'd'],
+      ['guess', 'd', 'stranger', '', '', '', 'd'],
     ),
   ).toEqual([0, 1, -1, 'n1', -3])
 })

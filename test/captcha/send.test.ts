@@ -418,9 +418,9 @@ test('rules may count by each field of a request, and by the whole content', asy
       dedupe: { params: { name: 'Eve' } },
     }
     for (const [changed, over] of Object.entries(others)) {
-      // Content is recipient, template and variables. A change in any of them makes another message.
+      // Content is channel, recipient, template and variables. A change in any of them makes another message.
       const counts =
-        changed === field || (field === 'dedupe' && ['to', 'template'].includes(changed))
+        changed === field || (field === 'dedupe' && ['channel', 'to', 'template'].includes(changed))
       if (counts) expect(await send(over), `${field}: another ${changed}`).toBe(true)
       else expect(await send(over), `${field}: the same, ${changed} aside`).toBe(false)
     }

@@ -11,7 +11,9 @@ const check = (secondsAgo: number, result: Told['checks'][number]['result']) => 
   at: ago(secondsAgo),
   result,
 })
-const code = (triesLeft: number) => ({ scene: 'signup', expiresAt: ago(-200), triesLeft })
+const code = (triesLeft: number) => ({
+  ...{ scene: 'signup', expiresAt: ago(-200), triesLeft, knownTriesLeft: 3 },
+})
 const notice = (secondsAgo: number, state: string, over = {}) =>
   ({
     createdAt: ago(secondsAgo),

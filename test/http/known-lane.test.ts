@@ -131,6 +131,30 @@ describe('a valid token', () => {
   })
 })
 
+test('a code has its tries once per lane: strangers end it for strangers alone, and the look-up has both', async () => {
+  const to = newPhone()
+  const known = await tokenOf(to)
+  const { id } = (await send(to, { known })).body
+  const code = await postern.codeFor(id)
+  const triesOf = async () => {
+    const { codes } = (await recipients('lookup', { channel: 'sms', to })).body
+    return codes.map((one: Record<string, number>) => [one.triesLeft, one.knownTriesLeft])
+  }
+  expect(await triesOf()).toEqual([[3, 3]])
+  for (const triesLeft of [2, 1, 0]) {
+    expect((await check(to, otherThan(code))).body).toMatchObject({ triesLeft })
+  }
+  // The lock of strangers ends first here: the tries are the second bound.
+  await reset(to, ['lock'])
+  expect((await check(to, code)).body.code).toBe('code_gone')
+  expect(await triesOf()).toEqual([[0, 3]])
+  expect((await check(to, otherThan(code), { known })).body).toMatchObject({ triesLeft: 2 })
+  expect(await triesOf()).toEqual([[0, 2]])
+  const passed = await check(to, code, { known, id })
+  expect([passed.status, typeof passed.body.known]).toEqual([200, 'string'])
+  expect((await postern.get(`/v1/notices/${id}`)).body.codeEnd).toBe('passed')
+})
+
 describe('a stranger, and no error', () => {
   const takeTwo = async (to: string, more: object) => {
     for (const status of [202, 202, 429]) expect((await send(to, more)).status).toBe(status)
