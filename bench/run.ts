@@ -1,11 +1,12 @@
 /**
- * `npm run bench -- [http | keyless | overload | attack | rows | instructions] …`. The default is `http`.
+ * `npm run bench -- [http | keyless | overload | attack | field | rows | instructions] …`. The default is `http`.
  */
 const benches: Record<string, () => Promise<unknown>> = {
   http: () => import('./http.ts'),
   keyless: () => import('./keyless.ts'),
   overload: () => import('./overload.ts'),
   attack: () => import('./attack.ts'),
+  field: () => import('./field.ts'),
   rows: () => import('./rows.ts'),
   instructions: () => import('./instructions.ts'),
 }

@@ -8,7 +8,14 @@ import type { DefaultTheme } from 'vitepress'
 type Entry = readonly [path: string, english: string, chinese: string]
 
 /** Pages for developers of Postern, and pages made from the code. Every other page exists in Chinese too. */
-export const englishOnly = ['performance', 'invariants', 'testing', 'decisions/', 'reference/']
+export const englishOnly = [
+  'performance',
+  'benchmark',
+  'invariants',
+  'testing',
+  'decisions/',
+  'reference/',
+]
 
 const start: readonly Entry[] = [
   ['/start', 'Start', '快速开始'],
@@ -78,6 +85,7 @@ const inside: readonly Entry[] = [
   ['/decisions/', 'Decisions', '设计决定'],
   ['/invariants', 'Invariants and faults', '不变量与故障'],
   ['/performance', 'Performance', '性能'],
+  ['/benchmark', 'Benchmark', '基准测试'],
   ['/testing', 'Testing', '测试'],
 ]
 

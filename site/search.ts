@@ -22,7 +22,8 @@ export const wordsOf = (text: string): string[] =>
  * made from the code come last.
  */
 export const weightOf = (id: string, _word: string, stored?: Record<string, unknown>): number => {
-  const isInside = /\/(performance|invariants|testing|decisions\/|reference\/|comparison)/.test(id)
+  const isInside =
+    /\/(performance|benchmark|invariants|testing|decisions\/|reference\/|comparison)/.test(id)
   const isWholePage = (stored?.titles as readonly string[] | undefined)?.length === 0
   return (isInside ? 0.3 : 1) * (isWholePage ? 3 : 1)
 }

@@ -36,15 +36,23 @@ export interface Bench extends RedisBench {
    * A process of Postern, or a process for comparison with the same settings. Each prints a first line when it is
    * ready, so this resolves when it can be used.
    */
-  start(file: string, policyFile?: object): Promise<BenchProcess>
+  start(file: string, policyFile?: object, more?: StartOptions): Promise<BenchProcess>
   /** A helper process that gets messages. */
   fork(file: string, args: readonly (string | number)[]): ChildProcess
+}
+
+interface StartOptions {
+  readonly env?: Readonly<Record<string, string>> | undefined
+  /** Default: the repository. */
+  readonly cwd?: string | undefined
 }
 
 export interface BenchProcess {
   readonly url: string
   readonly pid: number
   stop(): Promise<void>
+  /** `kill -9`. */
+  kill(): Promise<void>
 }
 
 /** With Redis alone. */
@@ -84,13 +92,17 @@ export async function openBench(postgresFlags: readonly string[] = []): Promise<
     return child
   }
 
-  async function start(file: string, policyFile: object = {}): Promise<BenchProcess> {
+  async function start(
+    file: string,
+    policyFile: object = {},
+    { env, cwd = repository }: StartOptions = {},
+  ): Promise<BenchProcess> {
     const [port, adminPort] = [await findFreePort(), await findFreePort()]
     const configFile = join(folder, `policy-${port}.yaml`)
     const templates = join(repository, 'templates')
     writeFileSync(configFile, stringify({ templates, ...policyFile }))
     const child = spawn(process.execPath, [file], {
-      cwd: repository,
+      cwd,
       stdio: ['ignore', 'pipe', 'inherit'],
       env: {
         PATH: process.env.PATH,
@@ -103,6 +115,7 @@ export async function openBench(postgresFlags: readonly string[] = []): Promise<
         SECRET: secret,
         BOOTSTRAP_SECRET_KEY: key,
         POSTERN_CONFIG: configFile,
+        ...env,
       },
     })
     endLater(child)
@@ -111,13 +124,15 @@ export async function openBench(postgresFlags: readonly string[] = []): Promise<
     })
     await Promise.race([once(child.stdout, 'data'), ended])
     child.stdout.resume()
+    const end = async (signal: NodeJS.Signals) => {
+      child.kill(signal)
+      await once(child, 'exit')
+    }
     return {
       url: `http://127.0.0.1:${port}`,
       pid: child.pid as number,
-      async stop() {
-        child.kill('SIGTERM')
-        await once(child, 'exit')
-      },
+      stop: () => end('SIGTERM'),
+      kill: () => end('SIGKILL'),
     }
   }
 

@@ -1,0 +1,62 @@
+/** The cost of a verification: a send, its message, and the right code, without attackers. */
+import { readFileSync } from 'node:fs'
+import { hourMs } from '../attack/day.ts'
+import { cpuMs } from '../harness/measure.ts'
+import type { Challenged, Checked, Sent, Service } from './service.ts'
+import type { openDayWorld } from './world.ts'
+
+export interface Cost {
+  readonly verifications: number
+  /** Milliseconds of processor time for each, by the service's processes, and by Redis and PostgreSQL. */
+  readonly ownMs: number
+  readonly serversMs: number
+  /** The most memory that the service's processes had together, so far. */
+  readonly mb: number
+}
+
+/** Work under way at a time. */
+const people = 4
+
+/** To be called after a day: it begins when the limits of that day have ended. */
+export async function measureCost(
+  service: Service,
+  { clock, provider, bench }: Awaited<ReturnType<typeof openDayWorld>>,
+  count: number,
+): Promise<Cost> {
+  clock.setTime(49 * hourMs)
+  const own = service.processes.map(({ pid }) => pid)
+  const servers = [bench.redis.pid, bench.postgres.pid]
+  const used = (pids: readonly number[]) => pids.reduce((sum, pid) => sum + cpuMs(pid), 0)
+  const [ownBefore, serversBefore] = [used(own), used(servers)]
+  let next = 0
+  let verifications = 0
+  const verify = async () => {
+    while (next < count) {
+      const index = next++
+      // Far apart, like the numbers of a site's customers.
+      const to = `+8618${String(index * 4_900_003).padStart(9, '0')}`
+      const ip = `77.${index >> 8}.${index & 255}.1`
+      const sent = await answerOf<Sent>(await service.send({ channel: 'sms', to, ip }))
+      const message = sent.is === 'accepted' ? await provider.arrivalOf(to, 1, 10_000) : undefined
+      if (!message) continue
+      const typed = { channel: 'sms', to, ip, code: message.code } as const
+      const checked = await answerOf<Checked>(await service.check(typed))
+      if (checked.is === 'passed') verifications += 1
+    }
+  }
+  await Promise.all(Array.from({ length: people }, verify))
+  return {
+    verifications,
+    ownMs: (used(own) - ownBefore) / count,
+    serversMs: (used(servers) - serversBefore) / count,
+    mb: own.reduce((sum, pid) => sum + mostMb(pid), 0),
+  }
+}
+
+const answerOf = async <Result extends Sent | Checked>(first: Result): Promise<Result> =>
+  first.is === 'challenged' ? (first as Challenged<Result>).solve() : first
+
+function mostMb(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]) / 1_024
+}

@@ -1,0 +1,75 @@
+/**
+ * The provider of every service: a server that takes messages as a carrier's API does. It runs in the process of the
+ * harness, which also presses and types, so both ends of a message have one clock.
+ */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+
+export interface Arrival {
+  readonly code: string
+  /** By this process' monotonic clock. */
+  readonly atMs: number
+}
+
+/** `holds`: it reads messages and does not answer. `is away`: its port is closed. */
+export type Behaviour = 'accepts' | 'holds' | 'is away'
+
+export type Provider = Awaited<ReturnType<typeof startProvider>>
+
+export async function startProvider() {
+  const arrivals = new Map<string, Arrival[]>()
+  const waiting = new Map<string, () => void>()
+  const held: (() => void)[] = []
+  let behaviour: Behaviour = 'accepts'
+  let calls = 0
+
+  const server = createServer(async (request, response) => {
+    const atMs = performance.now()
+    calls += 1
+    const { to, text } = (await json(request)) as { to: string; text: string }
+    const all = arrivals.get(to) ?? []
+    arrivals.set(to, all)
+    all.push({ code: /\b\d{4,10}\b/.exec(text)?.[0] ?? '', atMs })
+    waiting.get(to)?.()
+    if (behaviour === 'holds') await new Promise<void>((done) => held.push(done))
+    response.setHeader('content-type', 'application/json').end(`{"id":"${to}-${all.length}"}`)
+  })
+  const open = (port: number) => once(server.listen(port, '127.0.0.1'), 'listening')
+  const shut = () => {
+    server.close()
+    server.closeAllConnections()
+  }
+  await open(0)
+  const { port } = server.address() as AddressInfo
+  const ofRecipient = (to: string): readonly Arrival[] => arrivals.get(to) ?? []
+
+  return {
+    url: `http://127.0.0.1:${port}/messages`,
+    calls: () => calls,
+    messagesTo: ofRecipient,
+    async behave(next: Behaviour) {
+      if (next !== 'holds') for (const release of held.splice(0)) release()
+      if (next === 'is away') shut()
+      else if (behaviour === 'is away') await open(port)
+      behaviour = next
+    },
+    /** The message with this number to the recipient, when it has arrived; undefined if it does not come. */
+    async arrivalOf(to: string, count: number, withinMs: number): Promise<Arrival | undefined> {
+      if (ofRecipient(to).length < count) {
+        await new Promise<void>((done) => {
+          const giveUp = setTimeout(done, withinMs)
+          waiting.set(to, () => {
+            if (ofRecipient(to).length < count) return
+            clearTimeout(giveUp)
+            done()
+          })
+        })
+        waiting.delete(to)
+      }
+      return ofRecipient(to)[count - 1]
+    },
+    close: shut,
+  }
+}
