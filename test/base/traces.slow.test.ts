@@ -1,8 +1,11 @@
 /** The parts of traces that no request from outside reaches, in a process with the SDK of docs/guides/traces.md. */
 import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { startCollector } from '../tools/collector.ts'
+import { repositoryRoot } from '../tools/source-files.ts'
 
 const [traceId, spanId] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331']
 const headers = {
@@ -16,35 +19,12 @@ const headers = {
 }
 
 const collector = await startCollector()
-const at = (path: string) => new URL(`../../${path}`, import.meta.url).href
-/** A host app with a span, a call in process, and requests with each header. */
-const program = `
-  import { context, trace } from '@opentelemetry/api'
-  import { flushSpans, traced } from '${at('src/base/traces.ts')}'
-  import { createEndRequest, startRequestSpan } from '${at('src/http/request-record.ts')}'
-  const count = { inc() {}, observe() {} }
-  const metrics = { requests: count, requestSeconds: count, refusalSeconds: count }
-  const end = createEndRequest({ metrics, log: { requestFinished() {} } })
-  const request = (path, traceparent, status = 200) => {
-    const given = { method: 'GET', headers: { traceparent }, protocol: 'https' }
-    const startMs = performance.now()
-    end(path, given, { startMs, facts: {}, span: startRequestSpan(path, given, startMs, true) }, status)
-  }
-  for (const [name, header] of Object.entries(${JSON.stringify(headers)})) request(name, header)
-  const host = trace.getTracer('host').startSpan('host')
-  context.with(trace.setSpan(context.active(), host), () => request('in a host', '${headers.usual}', 503))
-  host.end()
-  const span = (name, more) => ({ name, kind: 'INTERNAL', ...more })
-  await traced(span('first', { mayBeFirst: true }), () => traced(span('below'), async () => {}))
-  await traced(span('not first'), async () => {})
-  await traced(span('failing', { mayBeFirst: true }), () => Promise.reject(new TypeError('+8613800138000'))).catch(() => {})
-  await flushSpans()
-`
-await promisify(execFile)(
-  process.execPath,
-  ['--import', at('examples/traces/traces.mjs'), '--input-type=module', '-e', program],
-  { env: { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } },
-)
+const at = (path: string) => join(repositoryRoot, path)
+const traces = pathToFileURL(at('examples/traces/traces.mjs')).href
+const program = [at('test/base/traced-program.ts'), JSON.stringify(headers)]
+await promisify(execFile)(process.execPath, ['--import', traces, ...program], {
+  env: { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+})
 const spanOf = (name: string) => collector.spans.find((span) => span.name === name)
 
 test.each(Object.keys(headers))('a traceparent %s', (name) => {

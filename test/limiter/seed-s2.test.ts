@@ -18,12 +18,7 @@ const digest = (to: string, template: string, params: Record<string, unknown>) =
     .digest('hex')
 
 describe('S2: the same content to the same phone, at most twice in 60 s', () => {
-  test('the source takes two different messages for one, and one message for two', () => {
-    const source = (...parts: string[]) => createHash('md5').update(parts.join('')).digest('hex')
-    expect(source('1', '23')).toBe(source('12', '3'))
-    expect(source('p', JSON.stringify({ a: 1, b: 2 }))).not.toBe(
-      source('p', JSON.stringify({ b: 2, a: 1 })),
-    )
+  test('two messages whose parts join to one text are two, and parameters in another order are the same message', () => {
     expect(digest('1', '23', {})).not.toBe(digest('12', '3', {}))
     expect(digest('p', 't', { a: 1, b: 2 })).toBe(digest('p', 't', { b: 2, a: 1 }))
   })

@@ -5,11 +5,6 @@ import { bothEngines, realLimiter } from './both-engines.ts'
 const beforeMidnight = Date.UTC(2026, 10, 21, 15, 59, 30) // 23:59:30 in Shanghai
 
 describe('S3: three ways a quota comes back, several limits on one action', () => {
-  test('the source names a key by the milliseconds until the next firing, so every millisecond has a fresh quota', () => {
-    const keyOf = (now: number) => `limit:user:${beforeMidnight + 30_000 - now}`
-    expect(keyOf(beforeMidnight)).not.toBe(keyOf(beforeMidnight + 1))
-  })
-
   test('fixed point: a calendar rule gives all of it back at midnight in Shanghai', async () => {
     const { ask, wait } = await bothEngines(
       {

@@ -50,6 +50,13 @@ export function importsIn(file: string, source: string): Import[] {
 export const commentsIn = (source: string): string[] =>
   source.match(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm) ?? []
 
+const title =
+  /(?:\b(?:test|describe)(?:\.(?!each\b|for\b)\w+)*\(|\)\()\s*(['`"])((?:\\.|(?!\1)[^\n])*)\1\s*,/g
+
+/** The titles of tests and groups in the source of a test, as they are written. */
+export const titlesIn = (source: string): string[] =>
+  [...source.matchAll(title)].map(([, , text = '']) => text)
+
 /** A node of the syntax tree, with the parts that its reader knows. */
 export interface SyntaxNode {
   readonly type: string
