@@ -6,6 +6,7 @@
  * A test recipient has a fixed code, which is stored like any other, and no notice.
  */
 import { randomInt } from 'node:crypto'
+import { type Links, linkOf } from '../notice/code-link.ts'
 import type { PreparedNotice } from '../notice/create.ts'
 import type { ReadMessage, SendAsked, SendOutcome } from '../notice/message.ts'
 import type { OncePerKey } from '../notice/once-per-key.ts'
@@ -46,6 +47,7 @@ export function createSendCaptcha(deps: {
   codes: Pick<CodeStore, 'digestsOf' | 'remember' | 'settle' | 'settleSoon' | 'forget'>
   send: Send
   code: { length: number; ttlMs: number; own: boolean }
+  links: Links
   testRecipients: Pick<TestRecipients, 'codeOf'>
 }) {
   const { readMessage, oncePerKey, challenges, quota, guessLimits, codes } = deps
@@ -121,8 +123,10 @@ export function createSendCaptcha(deps: {
     const isPending = await codes.remember(notice, id, made, isTest ? undefined : refund)
     // A test recipient has no worker that would settle the code.
     if (isPending && isTest) await codes.settle(notice, id)
+    const link = linkOf(deps.links, notice.scene, made, id)
+    const time = { minutes: minutesOf(code.ttlMs), validity: validityIn(locale) }
     return {
-      params: { code: made, minutes: minutesOf(code.ttlMs), validity: validityIn(locale) },
+      params: { code: made, ...time, ...(link ? { link } : {}) },
       // If the process dies before this, the worker settles the code before it sends.
       async afterCommit() {
         if (isPending && !isTest) {

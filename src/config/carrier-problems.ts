@@ -8,19 +8,21 @@ import { type ProviderEntry, policyFileSchema, type Route } from './policy-schem
 import { sendersIn } from './senders-in.ts'
 
 export interface TemplateTexts {
+  /** The files and lines of each `{{link}}` that needs a link. */
+  readonly bareLinks: readonly string[]
   has(template: string): boolean
   readonly names: readonly string[]
   isOfPlugin(template: string): boolean
   /** The text of each SMS of these templates. `other` writes variables besides the code and its time. */
   smsTexts(
-    code: { length: number; ttlMs: number },
+    code: { length: number; ttlMs: number; links: ReadonlyMap<string, string> },
     other: (name: string) => string,
     names: readonly string[],
   ): { template: string; locale: string; country: string | undefined; text: string }[]
 }
 
-const { senders, code, recipients } = policyFileSchema.shape
-const sections = z.object({ senders, code, recipients })
+const { senders, code, recipients, links } = policyFileSchema.shape
+const sections = z.object({ senders, code, recipients, links })
 
 interface Given {
   readonly raw: unknown
@@ -36,7 +38,11 @@ export function carrierProblems(given: Given): FileProblem[] {
   if (!data) return []
   const { length, ttl: ttlMs } = data.code
   const ofFolder = templates.names.filter((name) => !templates.isOfPlugin(name))
-  const all = templates.smsTexts({ length, ttlMs }, (name) => `{{${name}}}`, ofFolder)
+  const all = templates.smsTexts(
+    { length, ttlMs, links: data.links },
+    (name) => `{{${name}}}`,
+    ofFolder,
+  )
   const ways = given.routes.flatMap(({ path, route: { match, use } }) =>
     use.flatMap(({ provider }) => {
       const { settings = {} } = providers.get(provider) ?? {}

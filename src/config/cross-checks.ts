@@ -68,7 +68,8 @@ export async function crossCheck(
   const byCarriers = checks.leavesOutCarriers
     ? []
     : carrierProblems({ ...sections, raw, templates, folder })
-  return { found: [...found, ...ofTemplates, ...byCarriers], templateProblems: [] }
+  const all = [...found, ...ofTemplates, ...linkProblems(raw, templates), ...byCarriers]
+  return { found: all, templateProblems: [] }
 }
 
 /** One plugin after the other: if two bring a kind of the same name, the second is reported. */
@@ -209,6 +210,13 @@ function pricesIn(prices: Readonly<Record<string, unknown>>): Record<string, num
   const isNumber = (entry: [string, unknown]): entry is [string, number] =>
     Number.isFinite(entry[1])
   return Object.fromEntries(Object.entries(prices).filter(isNumber))
+}
+
+function linkProblems(raw: unknown, { bareLinks }: TemplateTexts): FileProblem[] {
+  if (Object.keys(asRecord(asRecord(raw).links)).length > 0) return []
+  const message =
+    'no scene has a link: set links in the policy file, or put {{link}} between {{#link}} and {{/link}}'
+  return bareLinks.map((place) => ({ path: ['templates'], place, message }))
 }
 
 /** Puts the place of a section before the path of a problem. */

@@ -9,6 +9,7 @@ import { numberTypes } from '../base/number-types.ts'
 import { defaultSuppressFor } from '../base/suppression.ts'
 import { isUsableSecret } from '../crypto/standard-webhooks.ts'
 import { registrations } from '../sms-rules/schema.ts'
+import { links } from './link-address.ts'
 
 export type ProviderEntry = z.infer<typeof providerEntry>
 
@@ -197,6 +198,8 @@ export const policyFileSchema = z.strictObject({
     .prefault({}),
   policies: z.record(z.string(), z.unknown()),
   templates: templatesFolder,
+  /** The page of each scene that a link beside the code opens. */
+  links,
   /** Registrations with carriers, by provider and country. */
   senders: z.record(z.string(), z.record(country, registrations)).default({}),
   /** Modules with provider kinds or routes: paths from the file, or names of packages. */

@@ -1,5 +1,6 @@
 import { type Channel, channels } from '../base/channel.ts'
 import { about, type Finding } from '../base/finding.ts'
+import type { Links } from '../notice/code-link.ts'
 import type { Templates } from '../notice/templates.ts'
 import { addressKindOf, channelsOfKind } from '../recipient/channels.ts'
 import type { Routes } from './provider-order.ts'
@@ -9,6 +10,7 @@ interface Carrying {
   readonly routes: Routes
   readonly providers: Readonly<Record<string, { readonly kind: string }>>
   readonly code: { readonly length: number; readonly ttl: number }
+  readonly links: Links
 }
 
 /** Whether each template has a route, and each route a template. */
@@ -16,6 +18,7 @@ export function examineMessages(file: Carrying, templates: Templates): Finding[]
   return [
     ...channels.flatMap((channel) => examineRoutes(channel, file, templates)),
     ...examineLengths(file, templates),
+    ...examineLinks(file.links, templates.showsLinks),
   ]
 }
 
@@ -68,7 +71,9 @@ function examineRoutes(channel: Channel, file: Carrying, templates: Templates): 
 function examineLengths(file: Carrying, templates: Templates): Finding[] {
   const { ok, warning } = about('templates')
   const { length, ttl: ttlMs } = file.code
-  const long = templates.smsLengths({ length, ttlMs }).filter(({ segments }) => segments > 1)
+  const long = templates
+    .smsLengths({ length, ttlMs, links: file.links })
+    .filter(({ segments }) => segments > 1)
   if (long.length === 0) return [ok('every SMS template fits into one message')]
   return long.map(({ template, locale, segments, odd }) => {
     const text = `${template}/sms.${locale} needs ${segments} messages, and carriers bill each one`
@@ -80,6 +85,24 @@ function examineLengths(file: Carrying, templates: Templates): Finding[] {
       'replace these characters, such as a curved apostrophe by a straight one, or shorten it',
     )
   })
+}
+
+function examineLinks(links: Links, isShown: boolean): Finding[] {
+  if (links.size === 0) return []
+  const { ok, warning } = about('links')
+  const scenes = [...links.keys()].join(', ')
+  const local = [...links].filter(([, address]) => address.startsWith('http:'))
+  return [
+    isShown
+      ? ok(`the messages of ${scenes} open a page with the code`)
+      : warning(
+          `no template shows the link of ${scenes}`,
+          'put {{link}} between {{#link}} and {{/link}} into a template with {{code}}',
+        ),
+    ...local.map(([scene]) =>
+      warning(`the link of ${scene} opens only on this machine`, 'write an https:// address'),
+    ),
+  ]
 }
 
 const fewCharacters = 5

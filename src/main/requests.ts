@@ -121,6 +121,7 @@ function composeSending(shared: Shared, steps: Steps) {
     readMessage: createReadMessage({
       normaliseRecipient,
       templates,
+      links: file.links,
       providersOf: (message: RoutedMessage) => servingProviders(file.routes, message, serves),
       isTestRecipient,
     }),
@@ -139,6 +140,7 @@ function composeSending(shared: Shared, steps: Steps) {
       known: steps.known,
       codes,
       code: { ...file.code, ttlMs: file.code.ttl },
+      links: file.links,
       testRecipients: steps.testRecipients,
     }),
     sendNotice: createSendNotice({ ...sending, ttlMs: file.notice.ttl, nowMs }),

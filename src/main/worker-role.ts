@@ -15,7 +15,8 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   const { file, templates, providers } = shared.config
   const { database, redis, openRedis, keyPrefix } = shared.servers
   const { notices, receipts, optOuts, codes, events, producer, outbox } = shared.stores
-  for (const facts of templates.smsLengths({ length: file.code.length, ttlMs: file.code.ttl })) {
+  const { length, ttl: ttlMs } = file.code
+  for (const facts of templates.smsLengths({ length, ttlMs, links: file.links })) {
     if (facts.segments > 1) log.longTemplate(facts)
   }
   for (const warning of shared.config.warnings) log.carrierWarning(warning)

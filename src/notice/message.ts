@@ -13,6 +13,7 @@ import {
 } from '../recipient/normalise-recipient.ts'
 import type { Caller } from '../rules/caller.ts'
 import { type InvalidRequest, invalidRequest, type Refused } from '../rules/refused.ts'
+import type { Links } from './code-link.ts'
 import type { CreatedNotice, Params } from './create.ts'
 import type { Templates } from './templates.ts'
 
@@ -67,7 +68,7 @@ export interface Message {
 export type ReadMessage = ReturnType<typeof createReadMessage>
 
 /** Variables in templates of captchas that Postern sets. */
-const ownVariables = ['code', 'minutes', 'validity']
+const ownVariables = ['code', 'minutes', 'validity', 'link']
 
 export function createReadMessage(deps: {
   normaliseRecipient: NormaliseRecipient
@@ -75,6 +76,7 @@ export function createReadMessage(deps: {
     Templates,
     'has' | 'isOfPlugin' | 'findLocale' | 'variables' | 'uses' | 'pathVariables'
   >
+  links: Links
   /** The providers of the route that fits and that serve the country, by name. Undefined if no route fits. */
   providersOf(message: {
     channel: Channel
@@ -89,7 +91,7 @@ export function createReadMessage(deps: {
 
   return function readMessage(
     kind: 'captcha' | 'notice',
-    asked: SendAsked,
+    asked: SendAsked & { scene?: string },
     { app, isInProcess = false }: Pick<Caller, 'app' | 'isInProcess'>,
   ): Message | InvalidRequest | RefusedRecipient {
     const { channel, template, params } = asked
@@ -113,6 +115,8 @@ export function createReadMessage(deps: {
     for (const name of needed) {
       const isThere = Object.hasOwn(params, name) || reserved.includes(name)
       if (!isThere) return wrong(name, 'needed')
+      if (kind === 'captcha' && name === 'link' && !deps.links.has(asked.scene ?? ''))
+        return invalidRequest('template', 'noLink')
     }
     for (const name of names) {
       // With an unused variable, the same message would look like other content to the duplicate rule.

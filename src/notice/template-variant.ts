@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import Handlebars from 'handlebars'
 import type { Channel } from '../base/channel.ts'
 import { channelFacts } from '../recipient/channels.ts'
+import { isLinkPart, lineOfBareLink, withLink, withoutLink } from './link-parts.ts'
 
 export interface Rendered {
   subject?: string
@@ -26,8 +27,13 @@ export interface Variant {
   variables: ReadonlySet<string>
   /** Variables in the path of List-Unsubscribe. There, `..` as a value would lead to another path. */
   pathVariables?: ReadonlySet<string>
+  /** True if it shows the link of a code. */
+  showsLink?: boolean
   render(variables: Readonly<Record<string, string>>): Rendered
 }
+
+/** By channel and edition. */
+export type Variants = ReadonlyMap<Channel, Map<string, Variant>>
 
 /** Reads the parts of a message from its files. Throws an Error with the mistake in them. */
 export function readSources(
@@ -50,6 +56,7 @@ export function readSources(
   }
   if (sources.text?.trim() === '') throw new Error('is empty')
   if (isSms) checkWebOtp(source)
+  checkLinkParts(sources)
   checkUnsubscribe(sources)
   return sources
 }
@@ -64,24 +71,34 @@ function readText(path: string): string {
   return bytes.toString().replaceAll('\ufeff', '').replaceAll('\r\n', '\n')
 }
 
-export function createVariant(sources: Readonly<Record<string, string>>): Variant {
+/** `showsLink`: false for the texts of a channel that can't open one. */
+export function createVariant(
+  sources: Readonly<Record<string, string>>,
+  showsLink = true,
+): Variant {
   const variables = new Set<string>()
   const parts = Object.entries(sources).map(([part, text]) => {
     for (const name of variablesOf(text)) variables.add(name)
-    const fill = Handlebars.compile(text, {
+    const isHtml = part === 'html'
+    const options = {
       strict: true,
-      noEscape: part !== 'html',
+      noEscape: !isHtml,
       knownHelpersOnly: true,
       knownHelpers: noHelpers,
-    })
-    const isLink = part === 'listUnsubscribe'
-    const render = (values: Values) => fill(own(isLink ? encoded(values) : values))
+    }
+    const source = Handlebars.parse(text)
+    const fill = Handlebars.compile(withLink(source), options)
+    const fillWithoutLink = Handlebars.compile(withoutLink(source), options)
+    const written = part === 'listUnsubscribe' ? encoded : isHtml ? withPlainLink : unchanged
+    const render = (values: Values) =>
+      (values.link && showsLink ? fill : fillWithoutLink)(own(written(values)))
     return [part, render] as const
   })
   const [path = ''] = (sources.listUnsubscribe ?? '').split(/[?#]/)
   return {
     variables,
     pathVariables: new Set(variablesOf(path)),
+    showsLink: needsLink(variables) || Object.values(sources).some(hasLinkPart),
     render: (values) =>
       Object.fromEntries(
         parts.map(([part, render]) => [part, render(values)]),
@@ -133,6 +150,28 @@ function checkUnsubscribe({ listUnsubscribe: link, ...others }: Readonly<Record<
   }
 }
 
+/** Only a template with `{{code}}` is sent with a link. */
+function checkLinkParts(sources: Readonly<Record<string, string>>): void {
+  const texts = Object.values(sources)
+  if (texts.some((text) => variablesOf(text).includes('code'))) return
+  if (texts.some(hasLinkPart)) {
+    throw new Error('{{#link}} needs {{code}} in the same message')
+  }
+}
+
+/** A message without a code has no link of Postern's: there, `{{link}}` is a variable of the caller. */
+const needsLink = (variables: ReadonlySet<string>) => variables.has('code') && variables.has('link')
+
+/** The place of `{{link}}` in each of its files where the message needs a link. */
+export const bareLinksOf = ({ variables }: Variant, folder: string, files: readonly string[]) =>
+  files.flatMap((name) => {
+    const path = join(folder, name)
+    const line = needsLink(variables) ? lineOfBareLink(readText(path)) : undefined
+    return line === undefined ? [] : [`${path}:${line}`]
+  })
+
+const hasLinkPart = (text: string) => Handlebars.parse(text).body.some(isLinkPart)
+
 /** Removes Handlebars' helpers. Otherwise `{{log}}` would call one instead of naming a variable. */
 const noHelpers = Object.fromEntries(
   Object.keys(Handlebars.helpers).map((name) => [name, false]),
@@ -144,18 +183,38 @@ const encoded = (values: Values) =>
     Object.entries(values).map(([name, value]) => [name, encodeURIComponent(value)]),
   )
 
+const unchanged = (values: Values) => values
+
+/** HTML without Handlebars' `&#x3D;` in the link. An address without spaces can't end an attribute. */
+const withPlainLink = (values: Values): Record<string, unknown> =>
+  values.link && /^[!-~]+$/.test(values.link)
+    ? { ...values, link: new Handlebars.SafeString(escaped(values.link)) }
+    : values
+
+const escaped = (text: string) => Handlebars.escapeExpression(text).replaceAll('&#x3D;', '=')
+
 type Values = Readonly<Record<string, string>>
 
 /** An object without a prototype. Otherwise `{{constructor}}` would have a value. */
-function own(values: Readonly<Record<string, string>>): Record<string, string> {
+function own(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.assign(Object.create(null), values)
 }
 
 const variableName = /^[a-zA-Z][a-zA-Z0-9_]{0,31}$/
 
-/** Only plain `{{name}}` is allowed, because a template with logic could not be checked at start. */
-function variablesOf(source: string): string[] {
-  return Handlebars.parse(source).body.flatMap((node) => {
+/**
+ * Only plain `{{name}}` and `{{#link}}` are allowed, because a template with logic could not be checked at start. The link is
+ * no variable of the part that is shown only with it.
+ */
+const variablesOf = (source: string): string[] =>
+  Handlebars.parse(source).body.flatMap((node) =>
+    isLinkPart(node)
+      ? plainVariables(node.program.body).filter((name) => name !== 'link')
+      : plainVariables([node]),
+  )
+
+function plainVariables(nodes: readonly hbs.AST.Statement[]): string[] {
+  return nodes.flatMap((node) => {
     if (node.type === 'ContentStatement' || node.type === 'CommentStatement') return []
     const mustache = node as hbs.AST.MustacheStatement
     const path = mustache.path as hbs.AST.PathExpression | undefined
@@ -169,7 +228,9 @@ function variablesOf(source: string): string[] {
       mustache.params.length === 0 &&
       mustache.hash === undefined
     if (!isPlain)
-      throw new Error(`line ${node.loc.start.line}: only plain {{variables}} are allowed`)
+      throw new Error(
+        `line ${node.loc.start.line}: only plain {{variables}} and {{#link}} are allowed`,
+      )
     return [path.original]
   })
 }

@@ -9,21 +9,20 @@ import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Channel, channels } from '../base/channel.ts'
 import { nearestLocale } from '../base/nearest-locale.ts'
-import { measureSms, notInGsm7, type SmsLength } from '../base/sms-length.ts'
 import { channelFacts } from '../recipient/channels.ts'
 import { partsOf, readFileName } from './edition-name.ts'
+import { createSmsTexts } from './sms-texts.ts'
 import {
+  bareLinksOf,
   createVariant,
   type Rendered,
   readSources,
   type Variant,
+  type Variants,
   withoutWebOtpLine,
 } from './template-variant.ts'
-import { createValidityText, minutesOf } from './validity-text.ts'
 
 /** By the name of the edition. */
-type Variants = ReadonlyMap<Channel, Map<string, Variant>>
-
 const variantsBy = (ofChannel: (channel: Channel) => Map<string, Variant>): Variants =>
   new Map(channels.map((channel) => [channel, ofChannel(channel)]))
 
@@ -41,6 +40,7 @@ export function readTemplates(
   const report = (path: string, message: string) =>
     problems.push(`${resolve(folder, path)}: ${message}`)
   const variants = new Map<string, Variants>()
+  const bareLinks: string[] = []
   const digest = createHash('sha256')
 
   for (const template of listFolder(folder, problems)) {
@@ -61,8 +61,11 @@ export function readTemplates(
           const hasHtml = files.includes(htmlFile)
           const sources = readSources(join(folder, template), channel, edition, hasHtml)
           digest.update(JSON.stringify([template, channel, edition, sources]))
-          found.get(channel)?.set(edition, createVariant(sources))
-          forOthers.get(channel)?.set(edition, createVariant(withoutWebOtpLine(sources)))
+          const variant = createVariant(sources)
+          found.get(channel)?.set(edition, variant)
+          forOthers.get(channel)?.set(edition, createVariant(withoutWebOtpLine(sources), false))
+          const read = sources.html === undefined ? [file] : [file, htmlFile]
+          bareLinks.push(...bareLinksOf(variant, resolve(folder, template), read))
         } catch (error) {
           report(`${template}/${file}`, (error as Error).message)
         }
@@ -81,7 +84,7 @@ export function readTemplates(
     variants.set(template, variantsBy(inAnyLocale))
   }
   if (problems.length > 0) return { problems }
-  return createTemplates(variants, digest.digest('hex'), given)
+  return createTemplates(variants, digest.digest('hex'), given, bareLinks)
 }
 
 /** Adds the texts of the channel's `textsOf` in the locales for which the channel has no text. */
@@ -102,6 +105,7 @@ function createTemplates(
   variants: ReadonlyMap<string, Variants>,
   digest: string,
   given: GivenTemplates,
+  bareLinks: readonly string[],
 ) {
   /** The edition of this locale for the country, otherwise for all countries. */
   function find(template: string, channel: Channel, locale: string, country: string) {
@@ -112,7 +116,15 @@ function createTemplates(
   return {
     digest,
 
+    /** The files and lines of each message with a code where `{{link}}` stands outside `{{#link}}`. */
+    bareLinks,
+
     names: [...variants.keys()],
+
+    /** True if a message shows the link of a code. */
+    showsLinks: [...variants.values()]
+      .flatMap((byChannel) => [...byChannel.values()].flatMap((byLocale) => [...byLocale.values()]))
+      .some(({ showsLink }) => showsLink),
 
     has: (template: string) => variants.has(template),
 
@@ -164,49 +176,7 @@ function createTemplates(
       return find(template, channel, locale, country)?.pathVariables ?? new Set()
     },
 
-    /**
-     * The smallest length of each SMS: with a code, its time, and all other variables empty. `odd`: the characters outside
-     * the GSM 7-bit alphabet.
-     */
-    smsLengths(code: {
-      length: number
-      ttlMs: number
-    }): ({ template: string; locale: string; odd: string[] } & SmsLength)[] {
-      return this.smsTexts(code, () => '').map(({ text, ...which }) => ({
-        ...which,
-        odd: notInGsm7(text),
-        ...measureSms(text),
-      }))
-    },
-
-    /**
-     * The text of each SMS, with a code and its time. `other` returns the values of all other variables. `locale`: the name
-     * of the edition.
-     */
-    smsTexts(
-      code: { length: number; ttlMs: number },
-      other: (name: string) => string,
-      names: readonly string[] = [...variants.keys()],
-    ) {
-      const validityIn = createValidityText(code.ttlMs)
-      const sms = channels.filter((channel) => channelFacts(channel).isSms)
-      return names.flatMap((template) =>
-        sms
-          .flatMap((channel) => [...(variants.get(template)?.get(channel) ?? [])])
-          .map(([edition, { variables, render }]) => {
-            const { locale, country } = partsOf(edition)
-            const known: Record<string, string> = {
-              code: '0'.repeat(code.length),
-              validity: validityIn(locale),
-              minutes: String(minutesOf(code.ttlMs)),
-            }
-            const values = Object.fromEntries(
-              [...variables].map((name) => [name, known[name] ?? other(name)]),
-            )
-            return { template, locale: edition, country, text: render(values).text }
-          }),
-      )
-    },
+    ...createSmsTexts(variants),
 
     /** Throws if the variant or a variable is missing. The API has checked both before. */
     render(

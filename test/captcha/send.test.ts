@@ -119,6 +119,7 @@ async function openRoom(
     known: noKnownBrowsers,
     codes,
     code,
+    links: new Map([['signup', 'https://shop.example/verify']]),
     guessLimits,
   })
   const sendNotice = createSendNotice({ ...deps, send, ttlMs: 86_400_000 })
@@ -221,6 +222,14 @@ test('a send: the notice has the code that passes, its minutes rounded up, and t
     result: 'passed',
     noticeId: asked.id,
   })
+})
+
+test('a scene with a link → the message has it: the page, and the code with its id in the fragment', async () => {
+  const { sendCaptcha, made } = await openRoom()
+  const asked = { ...request(), scene: 'signup' }
+  await sendCaptcha(asked)
+  const [{ params }] = made as [(typeof made)[0]]
+  expect(params.link).toBe(`https://shop.example/verify#postern-code=${params.code}&id=${asked.id}`)
 })
 
 test('a recipient that can’t be reached: refused after the limits, nothing is made and the quota is back', async () => {

@@ -221,6 +221,20 @@ test.each([
   expect(all.at(-1)).toBe('ok: every SMS template fits into one message')
 })
 
+test('links: none, one that is shown, one that no template shows, one of this machine', () => {
+  const shipped = loadTemplates('templates')
+  const plain = loadTemplates(templatesFolder({ 'captcha/sms.en.txt': '{{code}}' }))
+  const about = (links: string, templates = shipped) =>
+    told(examineMessages(fileOf(`routes: {}${links}`), templates)).slice(-1)
+  expect(about('')).toEqual(['ok: every SMS template fits into one message'])
+  const links = ', links: { signup: https://shop.example }'
+  expect(about(links)).toEqual(['ok: the messages of signup open a page with the code'])
+  expect(about(links, plain)).toEqual(['warning: no template shows the link of signup'])
+  expect(about(', links: { signup: http://localhost }')).toEqual([
+    'warning: the link of signup opens only on this machine',
+  ])
+})
+
 test('messages: an SMS of two parts; a channel without its form of the code', () => {
   const folder = templatesFolder({ 'captcha/sms.en.txt': `{{code}} ${'word '.repeat(40)}` })
   const file = fileOf('routes: { email: [{ use: [mail] }] }')

@@ -14,7 +14,13 @@ const noChecks: SectionChecks = {
   readRecipient: (to) => to,
   readMailbox: (to) => to,
   channelsOf: () => ['sms', 'email'],
-  templates: () => ({ has: () => true, names: [], isOfPlugin: () => false, smsTexts: () => [] }),
+  templates: () => ({
+    bareLinks: [],
+    has: () => true,
+    names: [],
+    isOfPlugin: () => false,
+    smsTexts: () => [],
+  }),
 }
 const read = (
   text: string,
@@ -302,4 +308,58 @@ test('merge keys: a provider takes the settings of another, and its own win', as
   )
   const result = await read(text)
   expect(result.ok && result.file.providers.other).toMatchObject({ settings: { a: 1, b: 3 } })
+})
+
+test('links: an address for each scene; one that would show its code elsewhere is refused with its line', async () => {
+  const right = {
+    signup: 'https://shop.example/verify',
+    login: 'https://shop.example:8443?next=%2F',
+    test: 'http://localhost:5173/verify',
+    local: 'http://127.0.0.1',
+  }
+  const result = await read(`${small}links: ${JSON.stringify(right)}\n`)
+  expect(result).toMatchObject({ ok: true, file: { links: new Map(Object.entries(right)) } })
+  const wrong = [
+    'http://shop.example/verify',
+    'http://localhost.shop.example',
+    'http://127.0.0.2',
+    'https://shop.example/#top',
+    'https://shop.example/#',
+    'https://ann:secret@shop.example',
+    'javascript:alert(1)',
+    'shop.example/verify',
+    'https:shop.example',
+    'https://shop.example/a b',
+    'https://shop.example/"><b>',
+    '/verify',
+    '',
+  ]
+  const lines = wrong.map((address, index) => `  s${index}: ${JSON.stringify(address)}\n`)
+  const problems = await problemsOf(read(`${small}links:\n${lines.join('')}`))
+  expect(problems).toEqual(
+    wrong.map((_, index) =>
+      expect.stringMatching(
+        new RegExp(`^/etc/postern/postern.yaml:${index + 5}: links.s${index}: must be an address`),
+      ),
+    ),
+  )
+  expect(await problemsOf(read(`${small}links: { Sign up: "https://a.example" }\n`))).toEqual([
+    expect.stringContaining('postern.yaml:4: links.Sign up: must be a short lower-case name'),
+  ])
+})
+
+test('a template needs a link, and no scene has one → refused with the place in the template', async () => {
+  const bareLinks = ['/etc/postern/templates/captcha/email.en.txt:3']
+  const templates = () => ({
+    ...{ bareLinks, has: () => true, names: [], isOfPlugin: () => false, smsTexts: () => [] },
+  })
+  for (const none of ['', 'links: {}\n']) {
+    expect(await problemsOf(read(small + none, {}, { templates }))).toEqual([
+      expect.stringMatching(
+        /^\/etc\/postern\/templates\/captcha\/email\.en\.txt:3: no scene has a link/,
+      ),
+    ])
+  }
+  const links = 'links: { signup: https://shop.example }\n'
+  expect(await read(small + links, {}, { templates })).toMatchObject({ ok: true })
 })

@@ -146,7 +146,13 @@ test('deploy/kubernetes/postern.yaml is right and has the rules of the default f
   // Its templates are in the image, not on this machine.
   const checks = {
     ...createSectionChecks(),
-    templates: () => ({ has: () => true, names: [], isOfPlugin: () => false, smsTexts: () => [] }),
+    templates: () => ({
+      bareLinks: [],
+      has: () => true,
+      names: [],
+      isOfPlugin: () => false,
+      smsTexts: () => [],
+    }),
   }
   const path = 'deploy/kubernetes/postern.yaml'
   const pods = await fileOf(parsePolicyFile(read(path), path, env, checks))

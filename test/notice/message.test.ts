@@ -11,6 +11,7 @@ const editions: Record<string, Record<string, string[]>> = {
   order: { en: ['name', 'order'], zh: ['order'] },
   news: { en: ['token', 'list'] },
   shout: { en: ['text'] },
+  verify: { en: ['code', 'link'] },
 }
 const readMessage = createReadMessage({
   normaliseRecipient: createRecipientNormaliser({ countries: ['CN'] }, isTestRecipient),
@@ -26,13 +27,18 @@ const readMessage = createReadMessage({
         .flat()
         .includes(name),
   },
+  links: new Map([['signup', 'https://shop.example/verify']]),
   providersOf({ country, app }) {
     if (app === 'abroad') return []
     return country === 'CN' && app === 'shop' ? ['a'] : undefined
   },
   isTestRecipient,
 })
-const read = (kind: 'captcha' | 'notice', over: Partial<SendAsked> = {}, by: object = {}) => {
+const read = (
+  kind: 'captcha' | 'notice',
+  over: Partial<SendAsked & { scene: string }> = {},
+  by: object = {},
+) => {
   const template = kind === 'captcha' ? 'captcha' : 'order'
   const params: SendAsked['params'] =
     kind === 'captcha' ? { name: 'Ada' } : { name: 'Ada', order: 7 }
@@ -105,3 +111,18 @@ test.each(['', '.', '..', '...'])(
     expect(news(params)).toMatchObject({ params })
   },
 )
+
+test('a link that every message of the template shows: only for scenes that have one', () => {
+  const verify = { template: 'verify', params: {} }
+  expect(read('captcha', { ...verify, scene: 'signup' })).toMatchObject({ params: {} })
+  const none = refusal('template', 'noLink')
+  for (const scene of ['login', 'constructor']) {
+    expect(read('captcha', { ...verify, scene })).toEqual(none)
+  }
+  expect(read('captcha', { ...verify, scene: 'signup', params: { link: 'x' } })).toEqual(
+    refusal('params.link', 'setByPostern'),
+  )
+  // A notice has no scene: the caller gives all its values.
+  const params = { code: '1', link: 'https://a.example' }
+  expect(read('notice', { ...verify, params })).toMatchObject({ params })
+})

@@ -87,7 +87,7 @@ describe('editions for a country', () => {
     expect(only.findLocale('t', 'sms', 'en', 'IN')).toBe('en')
     expect(only.findLocale('t', 'sms', 'en', 'US')).toBeUndefined()
     expect(() => only.render('t', 'sms', 'en', { code: '1' }, 'US')).toThrow('t/sms.en')
-    const code = { length: 4, ttlMs: 300_000 }
+    const code = { length: 4, ttlMs: 300_000, links: new Map() }
     expect(only.smsLengths(code)).toMatchObject([{ locale: 'en.IN', segments: 1 }])
     expect(only.smsTexts(code, () => '')).toEqual([
       { template: 't', locale: 'en.IN', country: 'IN', text: 'India 0000' },
@@ -315,6 +315,23 @@ describe('readTemplates', () => {
     ['this', { 't/sms.en.txt': '{{this}}' }, /only plain/],
     ['a private value', { 't/sms.en.txt': '{{@root}}' }, /only plain/],
     ['a name no request can give', { 't/sms.en.txt': '{{first-name}}' }, /only plain/],
+    ['another block', { 't/sms.en.txt': '{{#name}}x{{/name}}' }, /line 1: only plain/],
+    [
+      'a link inside a link',
+      { 't/sms.en.txt': '{{code}}\n{{#link}}{{#link}}x{{/link}}{{/link}}' },
+      /line 2: only/,
+    ],
+    ['a part without the link', { 't/sms.en.txt': '{{code}}{{^link}}x{{/link}}' }, /only plain/],
+    [
+      'an else of the link',
+      { 't/sms.en.txt': '{{code}}{{#link}}{{else}}x{{/link}}' },
+      /only plain/,
+    ],
+    [
+      'a link without a code',
+      { 't/sms.en.txt': '{{#link}}x{{/link}}' },
+      /t\/sms\.en\.txt: \{\{#link\}\} needs \{\{code/,
+    ],
     ['a text', { 't/sms.en.txt': '{{"a"}}' }, /only plain/],
     ['a named argument', { 't/sms.en.txt': '{{code size=1}}' }, /line 1: only plain/],
     ['an SMS without a text', { 't/sms.en.txt': ' \n' }, /t\/sms\.en\.txt: is empty/],
@@ -400,5 +417,78 @@ describe('readTemplates', () => {
 
   test('a comment is not part of the message', () => {
     expect(sms('a{{! note }}b').render('t', 'sms', 'en', {}).text).toBe('ab')
+  })
+})
+
+describe('the link of a code', () => {
+  const link = 'https://shop.example/verify?a=1&b=2#postern-code=0042&id=0199'
+  const files = {
+    't/email.en.txt':
+      'Subject: {{code}}\n\n{{code}}.\n{{#link}}\n\nOr open {{name}}:\n{{link}}\n{{/link}}\n\nBye\n',
+    't/email.en.html': '<p>{{code}}\n{{#link}}\n<a href="{{link}}">open</a>\n{{/link}}\n</p>',
+    't/sms.en.txt': '{{code}}{{#link}} {{link}}{{/link}}',
+  }
+  const { render, variables, bareLinks, showsLinks, smsTexts } = load(files)
+  const values = { code: '0042', name: 'us' }
+
+  test('there is one → its parts are shown, and in HTML only & is escaped', () => {
+    expect(render('t', 'email', 'en', { ...values, link })).toEqual({
+      subject: '0042',
+      text: `0042.\n\nOr open us:\n${link}\n\nBye`,
+      html: `<p>0042\n<a href="${link.replace(/&/g, '&amp;')}">open</a>\n</p>`,
+    })
+    expect(render('t', 'sms', 'en', { ...values, link }).text).toBe(`0042 ${link}`)
+  })
+
+  test('there is none → nothing of its parts is left, not even a line', () => {
+    expect(render('t', 'email', 'en', values)).toEqual({
+      subject: '0042',
+      text: '0042.\n\nBye',
+      html: '<p>0042\n</p>',
+    })
+    expect(render('t', 'sms', 'en', values).text).toBe('0042')
+  })
+
+  test('a variable inside is a variable of the template, the link is none', () => {
+    expect([...variables('t', 'email', 'en')]).toEqual(['code', 'name'])
+    expect(showsLinks).toBe(true)
+    expect(bareLinks).toEqual([])
+    expect(load({ 't/sms.en.txt': '{{code}}' }).showsLinks).toBe(false)
+  })
+
+  test('the longest link of the policy file counts in the length of an SMS', () => {
+    const links = new Map([
+      ['signup', 'https://shop.example/verify'],
+      ['login', 'https://shop.example'],
+    ])
+    const [sms] = smsTexts({ length: 4, ttlMs: 1, links }, () => '')
+    expect(sms?.text).toMatch(
+      /^0000 https:\/\/shop\.example\/verify#postern-code=0000&id=[0-9a-f-]{36}$/,
+    )
+    expect(smsTexts({ length: 4, ttlMs: 1, links: new Map() }, () => '')[0]?.text).toBe('0000')
+  })
+
+  test('outside such a part → the place of each, but not where the caller gives it', () => {
+    const folder = templatesFolder({
+      't/email.en.txt': 'Subject: x\n\n{{code}}\n{{#link}}{{link}}{{/link}}\n{{link}}',
+      't/email.en.html': '<p>\n{{code}}\n{{link}}',
+      't/sms.en.txt': '{{code}} {{link}}',
+      'reset/sms.en.txt': 'Set a new password: {{link}}',
+    })
+    expect(loadTemplates(folder).bareLinks).toEqual(
+      ['email.en.txt:5', 'email.en.html:3', 'sms.en.txt:1'].map((place) =>
+        join(folder, 't', place),
+      ),
+    )
+  })
+
+  test('HTML: a link of the caller can’t leave its attribute', () => {
+    const { render } = load({
+      'r/email.en.txt': 'Subject: x\n\n{{link}}',
+      'r/email.en.html': '<a href={{link}}>',
+    })
+    const html = (link: string) => render('r', 'email', 'en', { link }).html
+    expect(html('x onclick=a')).toBe('<a href=x onclick&#x3D;a>')
+    expect(html('x"><b>')).toBe('<a href=x&quot;&gt;&lt;b&gt;>')
   })
 })

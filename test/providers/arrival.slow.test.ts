@@ -32,7 +32,7 @@ const arrival = [
   '',
 ].join('\r\n')
 
-/** Each template in each locale, as text alone and with HTML. */
+/** Each template in each locale, as text alone and with HTML; codes also with a link. */
 async function makeMails(): Promise<Map<string, string>> {
   const farEnd = await startSmtpFarEnd()
   const settings = smtp.settings.parse({
@@ -46,10 +46,15 @@ async function makeMails(): Promise<Map<string, string>> {
   const deps = { timeoutMs: 5_000, concurrency: 1, clock: Date.now }
   const provider = smtp.create('mail', settings, deps)
   const templates = loadTemplates(join(repositoryRoot, 'templates'))
-  const variables = { code: '738291', validity: '5 minutes', name: 'Ada' }
+  const plain = { code: '738291', validity: '5 minutes', name: 'Ada' }
+  const link = `https://acme.test/verify#postern-code=738291&id=${newId()}`
   const mails = new Map<string, string>()
   for (const template of templates.names) {
-    for (const locale of templates.locales(template, 'email')) {
+    const values = template === 'captcha' ? [plain, { ...plain, link }] : [plain]
+    const drafts = templates
+      .locales(template, 'email')
+      .flatMap((locale) => values.map((variables) => ({ locale, variables })))
+    for (const { locale, variables } of drafts) {
       const { html, ...rest } = templates.render(template, 'email', locale, variables)
       const head = {
         channel: 'email',
@@ -63,7 +68,8 @@ async function makeMails(): Promise<Map<string, string>> {
         const message = { noticeId: newId(), ...head, ...part }
         const result = await provider.send(message, new AbortController().signal)
         expect(result.kind).toBe('accepted')
-        const name = [template, locale, ...Object.keys(part)].join(' ')
+        const ofLink = 'link' in variables ? ['link'] : []
+        const name = [template, locale, ...Object.keys(part), ...ofLink].join(' ')
         mails.set(name, arrival + farEnd.taken.at(-1)?.mail)
       }
     }
@@ -87,7 +93,9 @@ const spam = arrival + spamText.replaceAll('\n', '\r\n')
 const mails = await makeMails()
 
 test('there is at least one mail of each template, and one with HTML', () => {
-  expect([...mails.keys()]).toEqual(expect.arrayContaining(['captcha en html', 'welcome zh']))
+  expect([...mails.keys()]).toEqual(
+    expect.arrayContaining(['captcha en html', 'captcha de html link', 'welcome zh']),
+  )
 })
 
 /** Prints a score and the names of the rules for each mail. NUL separates the mails. */
