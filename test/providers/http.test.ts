@@ -266,6 +266,7 @@ describe('http, settings', () => {
     { errors: [{ status: 400, is: 'postponed' }] },
     { receipts: { ...receipts, token: 'short' } },
     { receipts: { ...receipts, delivered: [], failed: [] } },
+    { receipts: { token: receipts.token, id: '/id', state: '/state' } },
     { accepted: { where: {} } },
     { method: 'DELETE' },
     { channels: [] },
@@ -321,6 +322,16 @@ describe('http, receipts', () => {
       expect(readerOf().parse(request('{}', { query }))).toEqual(forged)
     }
     expect(bare?.parse(request('{}', { query: { token: '' } }))).toEqual(forged)
+  })
+
+  it('settings with words for one outcome only → the other states change nothing', () => {
+    const { failed: _, ...delivered } = given.entry.receipts
+    const receipts = { ...delivered, delivered: 'OK' }
+    const settings = http.settings.parse({ url: 'https://acme.test', receipts })
+    const parse = (status: string) =>
+      http.createReceiptReader?.(settings).parse(request(JSON.stringify({ ...report, status })))
+    expect(parse('OK')).toMatchObject({ receipts: [{ outcome: 'delivered' }] })
+    expect(parse('UNDELIV')).toMatchObject({ ok: true, receipts: [] })
   })
 
   it('a state that the settings do not name → no receipt; nothing to read → malformed', () => {

@@ -35,6 +35,19 @@ describe('vonage', () => {
     })
   })
 
+  it('a sender may be written with +, which Vonage does not take', async () => {
+    const settings = (port: number) => ({
+      ...given.conformance.settings(port),
+      from: '+15550001111',
+    })
+    const conformance = { ...given.conformance, settings }
+    await withProvider({ default: vonage, conformance }, async (provider, farEnd) => {
+      await provider.send({ ...message, noticeId: newId() }, never)
+      const [request] = farEnd.requests
+      expect(new URLSearchParams(request?.body).get('from')).toBe('15550001111')
+    })
+  })
+
   it.each([
     ['1', 'throttled'],
     ['3', 'rejected'],

@@ -47,8 +47,8 @@ const receipts = z
     token: z.string().min(16),
     id: pointer,
     state: pointer,
-    delivered: words.prefault([]),
-    failed: words.prefault([]),
+    delivered: words.default([]),
+    failed: words.default([]),
     /** Place of a list with several receipts. The other places begin at each of its items. */
     list: pointer.optional(),
     /** The answer that the vendor expects, as plain text. */

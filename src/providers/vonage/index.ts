@@ -31,7 +31,7 @@ function createVonage(name: string, settings: VonageSettings, deps: ProviderDeps
   const headers = { 'content-type': 'application/x-www-form-urlencoded' }
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
-    const from = textFor(settings.from, message.country ?? '')
+    const from = textFor(settings.from, message.country ?? '')?.replace(/^\+/, '')
     if (from === undefined) return noSender('vonage')
     const validSeconds = secondsLeft(message, longestValidSeconds)
     const form = new URLSearchParams({
