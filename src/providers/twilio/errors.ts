@@ -10,6 +10,10 @@ const kinds: ReadonlyMap<unknown, Refusal | 'barred' | 'opted_out'> = new Map([
   [20003, 'unavailable'], // permission denied
   [20429, 'throttled'], // too many requests
   [21211, 'invalid_recipient'], // invalid To number
+  [21214, 'invalid_recipient'], // the number can't be called
+  [21215, 'barred'], // the account may not call this country
+  [21216, 'barred'], // Twilio does not call this number
+  [21217, 'invalid_recipient'], // no valid number
   [21265, 'invalid_recipient'], // To is a short code
   [21610, 'opted_out'], // the recipient has opted out of this sender
   [21611, 'throttled'], // ten hours of messages are queued for this sender

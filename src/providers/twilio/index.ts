@@ -7,18 +7,20 @@ import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { secondsLeft } from '../seconds-left.ts'
 import { accepted } from '../send-result.ts'
 import { hasSenderFor, noSender } from '../sender.ts'
+import { callParameters } from './call.ts'
 import { resultOfError } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
 import { callbackUrl, type TwilioSettings, twilioSettings } from './settings.ts'
 
 /**
- * SMS by Twilio's Messages API. It has no field for the notice id and does not detect repeats. The notice id is part of the
+ * SMS by Twilio's Messages API, and calls that read the text aloud. Neither has a field for the notice id and does not detect repeats. The notice id is part of the
  * address for receipts, so set `statusCallback`.
  */
 export const twilio: ProviderKind<TwilioSettings> = {
   kind: 'twilio',
-  channels: ['sms'],
+  channels: ['sms', 'voice'],
   settings: twilioSettings,
+  channelsOf: ({ channels }) => channels,
   serves: ({ from }, country) => hasSenderFor(from, country),
   create: createTwilio,
   probe: probeTwilio,
@@ -50,10 +52,24 @@ const wordOf = (value: unknown) =>
 const authorizationOf = (accountSid: string, authToken: string) =>
   `Basic ${Buffer.from(`${accountSid}:${authToken}`).toString('base64')}`
 
+function smsParameters(message: Message, messagingServiceSid: string | undefined) {
+  const validSeconds = secondsLeft(message, longestValidSeconds)
+  return {
+    Body: message.text,
+    ...(messagingServiceSid === undefined ? {} : { MessagingServiceSid: messagingServiceSid }),
+    ...(validSeconds === undefined ? {} : { ValidityPeriod: String(validSeconds) }),
+  }
+}
+
 function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps): Provider {
-  const { ask, notUnderstood, providerWith } = createHttpProvider(twilio, name, deps)
-  const { accountSid, authToken, from, messagingServiceSid } = settings
-  const url = new URL(`/2010-04-01/Accounts/${accountSid}/Messages.json`, settings.endpoint).href
+  const { accountSid, authToken, channels, from, messagingServiceSid } = settings
+  const { ask, notUnderstood, providerWith } = createHttpProvider(
+    { kind: twilio.kind, channels },
+    name,
+    deps,
+  )
+  const urlOf = (resource: 'Messages' | 'Calls') =>
+    new URL(`/2010-04-01/Accounts/${accountSid}/${resource}.json`, settings.endpoint).href
   const headers = {
     authorization: authorizationOf(accountSid, authToken),
     'content-type': 'application/x-www-form-urlencoded',
@@ -65,15 +81,14 @@ function createTwilio(name: string, settings: TwilioSettings, deps: ProviderDeps
     if (!hasSenderFor(from, country)) return noSender('twilio')
     const sender = from && textFor(from, country)
     const callback = callbackUrl(settings, message.noticeId)
-    const validSeconds = secondsLeft(message, longestValidSeconds)
+    const isCall = message.channel === 'voice'
     const form = new URLSearchParams({
       To: message.to,
-      Body: message.text,
       ...(sender === undefined ? {} : { From: sender }),
-      ...(messagingServiceSid === undefined ? {} : { MessagingServiceSid: messagingServiceSid }),
       ...(callback === undefined ? {} : { StatusCallback: callback }),
-      ...(validSeconds === undefined ? {} : { ValidityPeriod: String(validSeconds) }),
+      ...(isCall ? callParameters(message) : smsParameters(message, messagingServiceSid)),
     })
+    const url = urlOf(isCall ? 'Calls' : 'Messages')
     const call = { method: 'POST', url, headers, body: form.toString() } as const
     const { result, answer } = await ask(call, signal)
     if (result) return result

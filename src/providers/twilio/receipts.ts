@@ -25,6 +25,10 @@ const outcomes: Readonly<Record<string, 'delivered' | 'failed'>> = {
   failed: 'failed',
   undelivered: 'failed',
   canceled: 'failed',
+  // Statuses of calls. A mailbox that answers counts as a person.
+  completed: 'delivered',
+  busy: 'failed',
+  'no-answer': 'failed',
 }
 
 const otherStatuses = [
@@ -35,7 +39,17 @@ const otherStatuses = [
   'sent',
   'receiving',
   'received',
+  'initiated',
+  'ringing',
+  'in-progress',
+  'answered',
 ]
+
+/** A call that failed has no error but its status. */
+function reasonOf(form: URLSearchParams): string | undefined {
+  const status = form.get('CallStatus')
+  return status && outcomes[status] === 'failed' ? `twilio ${status}` : undefined
+}
 
 /** Checks the signature against the address in the settings. A proxy may have changed the address of the request. */
 function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): ParsedReceipts {
@@ -50,8 +64,8 @@ function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): Parse
   }
   const fromPerson = readIncoming(form)
   if (fromPerson) return fromPerson
-  const messageId = form.get('MessageSid')
-  const status = form.get('MessageStatus')
+  const messageId = form.get('MessageSid') ?? form.get('CallSid')
+  const status = form.get('MessageStatus') ?? form.get('CallStatus')
   if (!messageId || !status) return { ok: false, reason: 'malformed' }
   const outcome = Object.hasOwn(outcomes, status) ? outcomes[status] : undefined
   const code = form.get('ErrorCode')
@@ -59,7 +73,7 @@ function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): Parse
     messageId,
     noticeId: reference,
     outcome,
-    detail: code && /^\d{1,6}$/.test(code) ? `twilio ${code}` : undefined,
+    detail: code && /^\d{1,6}$/.test(code) ? `twilio ${code}` : reasonOf(form),
   }
   const isKnown = outcome !== undefined || otherStatuses.includes(status)
   return {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ByCountry } from '../../base/by-country.ts'
 import { senderByCountry } from '../sender.ts'
 
 /** Twilio refuses every message from another sender. */
@@ -7,10 +8,21 @@ function isSender(text: string): boolean {
   return /^[\w &+-]{1,11}$/.test(text) && /[A-Za-z]/.test(text) && text === text.trim()
 }
 
+/** A call shows a number. */
+const areNumbers = (from: ByCountry | undefined) =>
+  from !== undefined &&
+  [typeof from === 'string' ? from : Object.values(from)]
+    .flat()
+    .every((one) => one === false || /^\+[1-9]\d{6,14}$/.test(one))
+
 export const twilioSettings = z
   .strictObject({
     accountSid: z.string().regex(/^AC[0-9a-fA-F]{32}$/, 'must be AC and 32 hexadecimal digits'),
     authToken: z.string().min(1),
+    channels: z
+      .array(z.enum(['sms', 'voice']))
+      .min(1)
+      .default(['sms']),
     /** A number in E.164, a short code, up to 11 letters and digits, or the address of another channel. */
     from: senderByCountry(
       z.string().refine(isSender, 'must be a number, or 1 to 11 letters, digits and spaces'),
@@ -29,6 +41,10 @@ export const twilioSettings = z
       message: 'needs one of from and messagingServiceSid',
     },
   )
+  .refine(({ channels, from }) => !channels.includes('voice') || areNumbers(from), {
+    message: 'calls need a number, such as "+15005550006"',
+    path: ['from'],
+  })
 
 export type TwilioSettings = z.infer<typeof twilioSettings>
 

@@ -1,12 +1,12 @@
 import type { Behaviour } from '../conformance.ts'
 import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
 
-/** The Messages API: 201 with a sid, or an error object with its own number. */
+/** The Messages API and the Calls API: 201 with a sid, or an error object with its own number. */
 export function startTwilioFarEnd(accountSid: string, authToken: string) {
   return startHttpFarEnd((request, behaviour) => {
     const complaint = complaintAbout(request, accountSid, authToken)
     if (complaint) return { ...error(401, 20003, complaint), complaint }
-    return answer(new URLSearchParams(request.body), behaviour)
+    return answer(new URLSearchParams(request.body), behaviour, isCall(request) ? 'CA' : 'SM')
   })
 }
 
@@ -14,17 +14,32 @@ function complaintAbout(request: VendorRequest, accountSid: string, authToken: s
   const { method, path, headers } = request
   const credentials = Buffer.from(`${accountSid}:${authToken}`).toString('base64')
   if (method !== 'POST') return 'not a POST'
-  if (path !== `/2010-04-01/Accounts/${accountSid}/Messages.json`) return 'no such resource'
+  const resources = ['Messages', 'Calls'].map(
+    (resource) => `/2010-04-01/Accounts/${accountSid}/${resource}.json`,
+  )
+  if (!resources.includes(path)) return 'no such resource'
   if (headers.authorization !== `Basic ${credentials}`) return 'Authenticate'
   if (headers['content-type'] !== 'application/x-www-form-urlencoded') return 'not a form'
-  return undefined
+  return isCall(request) ? callComplaint(new URLSearchParams(request.body)) : undefined
 }
 
-function answer(form: URLSearchParams, behaviour: Behaviour) {
+const isCall = ({ path }: VendorRequest) => path.endsWith('/Calls.json')
+
+function callComplaint(form: URLSearchParams) {
+  const twiml = form.get('Twiml') ?? ''
+  if (!/^\+\d+$/.test(form.get('From') ?? '')) return 'no caller'
+  if (twiml.length > 4_000) return 'the TwiML is too long'
+  const say = '<Say language="[a-z]{2,3}-[A-Z]{2}">[^<>]+</Say>'
+  const pause = '<Pause length="1"/>'
+  const all = `^<\\?xml version="1.0" encoding="UTF-8"\\?><Response>${pause}(${say})${pause}\\1</Response>$`
+  return new RegExp(all).test(twiml) ? undefined : `not the expected TwiML: ${twiml}`
+}
+
+function answer(form: URLSearchParams, behaviour: Behaviour, prefix: 'SM' | 'CA') {
   const to = form.get('To') ?? ''
   const callback = form.get('StatusCallback')
   const reference = callback ? (new URL(callback).searchParams.get('noticeId') ?? '') : ''
-  const sid = `SM${Buffer.from(reference).toString('hex').slice(0, 32)}`
+  const sid = `${prefix}${Buffer.from(reference).toString('hex').slice(0, 32)}`
   const message = { sid, status: 'queued', to, body: form.get('Body'), error_code: null }
   switch (behaviour) {
     case 'reject':
