@@ -76,7 +76,7 @@ test('a new origin and an ended one are known after a second', async () => {
   vi.useRealTimers()
 })
 
-test('PostgreSQL away: the last word stays good; without one it is Unavailable, and asked for once a second', async () => {
+test('PostgreSQL away: the last answer stays good; without one it is Unavailable, and requested once a second', async () => {
   const proxy = await startTcpProxy(Number(new URL(url).port))
   const { store } = open()
   await store.create(web('https://kept.example'))

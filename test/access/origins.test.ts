@@ -59,7 +59,7 @@ describe('an origin', () => {
     ['https://shop.example\u0000', /space/],
     [' https://shop.example', /no scheme/],
     [`https://${'x'.repeat(300)}.example`, /longer/],
-  ])('%j is none, and the message says why', (text, message) => {
+  ])('%j is none, and the message has the reason', (text, message) => {
     expect(parseOrigin(text)).toEqual({ ok: false, message: expect.stringMatching(message) })
   })
 })

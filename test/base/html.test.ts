@@ -3,7 +3,7 @@ import { html } from '../../src/base/html.ts'
 
 const hostile = `<script>alert("1")</script>&'`
 
-test('text is escaped in content and in quoted attributes, whatever it is made of', () => {
+test('text is escaped in content and in quoted attributes, of any parts', () => {
   expect(String(html`<p title="${hostile}">${hostile}</p>`)).toBe(
     '<p title="&#60;script&#62;alert(&#34;1&#34;)&#60;/script&#62;&#38;&#39;">&#60;script&#62;alert(&#34;1&#34;)&#60;/script&#62;&#38;&#39;</p>',
   )

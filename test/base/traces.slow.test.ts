@@ -27,7 +27,7 @@ await promisify(execFile)(process.execPath, ['--import', traces, ...program], {
 })
 const spanOf = (name: string) => collector.spans.find((span) => span.name === name)
 
-test.each(Object.keys(headers))('a traceparent %s', (name) => {
+test.each(Object.keys(headers))('with the SDK of examples/traces: a traceparent %s', (name) => {
   const isRead = name === 'usual' || name === 'of a later version'
   const span = spanOf(`GET ${name}`)
   expect([span?.traceId === traceId, span?.parentSpanId]).toEqual(
@@ -35,7 +35,7 @@ test.each(Object.keys(headers))('a traceparent %s', (name) => {
   )
 })
 
-test('in a host app with spans: below its span, whatever the header, and a 503 is an error', () => {
+test('in a host app with spans: below its span, with any header, and a 503 is an error', () => {
   expect(spanOf('GET in a host')).toMatchObject({
     kind: 1,
     traceId: spanOf('host')?.traceId,

@@ -15,7 +15,7 @@ import {
 
 const parent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
-test('without an SDK: work runs as if there were no spans, whatever the parent', async () => {
+test('without an SDK: work runs as if there were no spans, with any parent', async () => {
   for (const start of [{ parent }, { parent: 'nonsense' }, { mayBeFirst: true as const }, {}]) {
     const seen = await traced({ name: 'work', kind: 'INTERNAL', ...start }, async () => {
       noteInSpan({ 'postern.outcome': 'accepted' }, 'unknown')

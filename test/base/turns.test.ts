@@ -41,7 +41,7 @@ test('a limited number at a time; another app waits behind one request of a floo
   expect(await Promise.all(others)).toEqual(['shop-0', 'shop-1', 'bank-0'])
 })
 
-test('callers of one app take turns: a flood of one holds up its own requests', async () => {
+test('callers of one app take turns: a flood of one delays its own requests', async () => {
   const { begun, work, endOne } = open({ maxUnderWay: 1, maxWaiting: 10 })
   const flood = Array.from({ length: 5 }, (_, at) => work('shop', `flood-${at}`, 'flood'))
   const others = [

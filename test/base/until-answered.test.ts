@@ -40,7 +40,7 @@ test('no longer than its time, and no more than there is room for', async () => 
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('work for one server that is away does not hold up the work for others', async () => {
+test('work for one server that is away does not delay the work for others', async () => {
   const { add } = createUntilAnswered({ ...bounds, maxEntries: 300, isOnceEnough: true })
   const [healthy, dead] = [vi.fn(async () => {}), vi.fn(away)]
   for (let at = 0; at < 250; at++) add(String(at), at % 100 === 0 ? dead : healthy)

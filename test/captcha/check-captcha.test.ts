@@ -316,7 +316,7 @@ const gone: [string, (room: Awaited<ReturnType<typeof openRoom>>, owner: CodeOwn
   ]
 
 test.each(gone)(
-  'a code that is %s: gone, however often; nothing is counted, kept, locked or told',
+  'a code that is %s: gone, however often; nothing is counted, kept, locked or reported',
   async (_, prepare) => {
     const { keys, guess, used, announced, decided, ...room } = await openRoom([byRecipient, roomy])
     const owner = newOwner()
@@ -594,7 +594,7 @@ test('a test recipient: a wrong guess is counted, recorded and announced like an
   expect(room.announced).toEqual([])
 })
 
-test('the fields of a rule are those of the request', async () => {
+test('a rule gets the fields of the request', async () => {
   const other = { scene: 'other', app: 'other', channel: 'email', to: '+8613700137999' } as const
   const others: Record<string, object> = {
     scene: { scene: other.scene },

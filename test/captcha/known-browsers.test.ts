@@ -51,7 +51,7 @@ async function redisSeconds() {
   return Number(seconds)
 }
 
-test('a token: a JWS by ES256 of its own type, with the claims of the contract, for 180 days by the clock of Redis', async () => {
+test('a token: a JWS by ES256 of a separate type, with the claims of the contract, for 180 days by the clock of Redis', async () => {
   const passes = await openPasses()
   const owner = newOwner()
   const before = await redisSeconds()
@@ -132,7 +132,7 @@ async function signedWith(owner: Owner, claims: object) {
     .sign(key)
 }
 
-test('its time ends by the clock of Redis, whatever the clock of the process says', async () => {
+test('its time ends by the clock of Redis, with any clock of the process', async () => {
   const browsers = await open()
   const owner = newOwner()
   const now = await redisSeconds()
@@ -154,7 +154,7 @@ test('its time ends by the clock of Redis, whatever the clock of the process say
   }
 })
 
-test('a reset ends the earlier tokens of its recipient, of nobody else, and no later one, also within one second', async () => {
+test('a reset ends the earlier tokens of its recipient, of no other recipient, and no later one, also within one second', async () => {
   const [browsers, other] = [await open(), await open()]
   const [owner, neighbour] = [newOwner(), newOwner()]
   const untouched = await tokenOf(neighbour)

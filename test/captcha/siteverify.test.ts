@@ -88,7 +88,7 @@ test('the site’s secret is wrong: unavailable, because no visitor is to blame'
   await expect(challenge.prove(asked, 'good-1')).rejects.toThrow('invalid-input-secret')
 })
 
-test('nobody listens: unavailable', async () => {
+test('nothing listens: unavailable', async () => {
   const url = 'http://127.0.0.1:9/siteverify'
   const challenge = createSiteverify({ kind: 'turnstile', siteKey: 's', secret: 's', url })
   releaseLater(() => challenge.close())

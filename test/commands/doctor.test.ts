@@ -115,7 +115,7 @@ test('apps that share counts: only valid keys of servers and pages count, not en
   expect(await told()).toEqual([expect.stringMatching(/^2 apps, /)])
 })
 
-test('wrong settings are errors with their line, and the servers are looked at all the same', async () => {
+test('wrong settings are errors with their line, and the servers are still examined', async () => {
   const env = envOf({ code: { length: 2 } }, { SECRET: 'short', PORT: 'many' })
   const { code, stdout } = await runCommand('doctor', ['--json'], env)
   expect(code).toBe(1)

@@ -42,7 +42,7 @@ test('keys: create shows a key that works once, list never shows it, revoke ends
   expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no key') })
 })
 
-test('keys: a publishable key keeps its origins as browsers spell them, and says what it respelled', async () => {
+test('keys: a publishable key keeps its origins as browsers spell them, and prints each change', async () => {
   const origins = ['--origin', 'https://Bücher.example:443', '--origin', 'http://localhost:5173']
   const created = await keys('create', '--name', 'page', '--kind', 'publishable', ...origins)
   expect(created).toMatchObject({ code: 0, stderr: '' })
@@ -160,7 +160,7 @@ test.each([
   [[...page, ...many], /at most 50 origins, not 300/],
   [['rotate', nobody], /There is no key/],
   [['rotate', nobody, '--overlap', '91d'], /at most 90d/],
-])('keys %j: code 1, says what is wrong, changes nothing', async (args, message) => {
+])('keys %j: code 1, prints the fault, changes nothing', async (args, message) => {
   const count = () => pool.query('SELECT count(*) FROM api_key').then(({ rows }) => rows[0].count)
   const before = await count()
   const { code, stdout, stderr } = await keys(...args)

@@ -60,7 +60,7 @@ test('replay: what a running API recorded, by another file; the same file change
   await database.pool.query('TRUNCATE decision')
 })
 
-test('replay: a record that is a sample, or that lacks recipients or policies, says so', async () => {
+test('replay: a record that is a sample, or that lacks recipients or policies, is reported as such', async () => {
   await database.pool.query(`
     INSERT INTO decision (at, app, channel, outcome, times, recipient_hash, policy, fields, share)
     VALUES (now(), 'web', 'sms', 'admitted', 1, '\\x00000000aa', 'captcha', '{}', 3),
@@ -75,7 +75,7 @@ test('replay: a record that is a sample, or that lacks recipients or policies, s
   await database.pool.query('TRUNCATE decision')
 })
 
-test('replay: nothing recorded is said', async () => {
+test('replay: no record is reported', async () => {
   const { code, stdout } = await policy('replay', '--policy', await writePolicy([]))
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'No requests were recorded in that time.\n' })
 })

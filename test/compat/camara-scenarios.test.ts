@@ -38,7 +38,7 @@ test.skipIf(foreign.isMissing)(`there are 32 scenarios${foreign.note}`, () => {
   expect(scenarios).toHaveLength(32)
 })
 
-describe.skipIf(foreign.isMissing)(`CAMARA OTP Validation${foreign.note}`, async () => {
+describe.skipIf(foreign.isMissing)(`the scenarios of CAMARA${foreign.note}`, async () => {
   if (foreign.isMissing) return
   const postern = await startPostern({
     policyFile: {

@@ -131,7 +131,7 @@ test('examples/zitadel: two providers are made and activated, and a call signed 
   expect((await postern.messageFor(phone)).text).toContain('AB12')
 })
 
-test('examples/camara: sends, validates wrong and right, and tells the error of the definition', async () => {
+test('examples/camara: sends, validates wrong and right, and gives the error of the definition', async () => {
   const program = join(repositoryRoot, 'examples/camara/client.mjs')
   const call = (...args: string[]) =>
     run(program, args, { API_ROOT: postern.url, SECRET_KEY: postern.key })
@@ -148,7 +148,7 @@ test('examples/camara: sends, validates wrong and right, and tells the error of 
 
 describe('judges', () => {
   test.each(['standardwebhooks', 'svix'])(
-    '%s verifies our signatures, of any body and secret, and none of another body, id or time',
+    '%s verifies signatures of Postern, of any body and secret, and none of another body, id or time',
     async (name) => {
       const { Webhook } = await importPackage(name)
       for (let round = 0; round < 50; round++) {

@@ -218,7 +218,7 @@ describe('Supabase', () => {
     },
   )
 
-  test('limits: the refusal says how long to wait', async () => {
+  test('limits: the refusal has the time to wait', async () => {
     const phone = newPhone()
     const send = () => supabase({ user: { phone }, sms: { otp: '561166' } })
     for (let sent = 0; sent < 3; sent++) expect((await send()).body).toEqual({})
@@ -499,7 +499,7 @@ describe('strangers', () => {
     expect(await shedOf(away)).toBe(0)
   })
 
-  test('a hook needs no code.own, and gives keys no right to send codes of their own', async () => {
+  test('a hook needs no code.own, and gives keys no right to send codes that callers made', async () => {
     const asked = { channel: 'sms', to: `+${newPhone()}`, code: '561166' }
     expect(await postern.post('/v1/captchas', asked)).toMatchObject({
       status: 400,

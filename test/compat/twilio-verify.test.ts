@@ -321,7 +321,7 @@ describe('calls and WhatsApp, where routes exist', async () => {
     },
   )
 
-  test('attempts to a number → those of all its channels', async () => {
+  test('attempts to a number → attempts by all its channels', async () => {
     const To = newPhone()
     for (const Channel of ['sms', 'call', 'whatsapp']) await ways.send({ To, Channel })
     const { body } = await ways.call(`/v2/Attempts?ChannelData.To=${encodeURIComponent(To)}`)
@@ -466,7 +466,7 @@ describe('paths, methods and bodies', () => {
   })
 })
 
-test('behind a proxy: its word for the caller, and its scheme in the addresses', async () => {
+test('behind a proxy: the caller that it names, and its scheme in the addresses', async () => {
   const captcha = [{ name: 'ip', key: '{app}:{ip}', sliding: '1 per 1h' }]
   const env = { TRUST_PROXY_HOPS: '1' }
   const behind = await open({ policies: { ...noLimits, captcha } }, { env })

@@ -85,7 +85,7 @@ test.each([
   ['IN', 'ACMEIN'],
   ['US', '+12125550123'],
 ])(
-  '%s, no registration is named → only warnings, because the file does not say that there is none',
+  '%s, no registration is named → only warnings, because the file does not deny one',
   async (country, from) => {
     const { problems, warnings } = await read({ from, match: to(country) })
     expect(problems).toEqual([])

@@ -267,11 +267,11 @@ test.each([
   ['# nothing yet\n', 'is empty; postern.yaml of this version is an example'],
   ['- policies\n', 'must have sections, such as policies: and providers:'],
   ['policies\n', 'must have sections, such as policies: and providers:'],
-])('a file with %j instead of sections → one problem that says so', async (text, problem) => {
+])('a file with %j instead of sections → one problem that names it', async (text, problem) => {
   expect(await problemsOf(read(text))).toEqual([`/etc/postern/postern.yaml:1: ${problem}`])
 })
 
-test('a number or a word of YAML where a text belongs → the problem says to quote it', async () => {
+test('a number or a word of YAML where a text belongs → the problem asks for quotes', async () => {
   const text = `${small}testing: { recipients: [{ to: +15005550006, code: 0123 }], until: 2030-01-01 }
 recipients: { countries: [GB, true], refuse: [+8613800138000] }
 `

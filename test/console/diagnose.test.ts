@@ -36,11 +36,11 @@ const of = (over: Partial<Told>) =>
   )
 const names = (over: Partial<Told>) => of(over).map(({ name }) => name)
 
-test('nothing known: nobody asked', () => {
+test('nothing known: no request was made', () => {
   expect(of({})).toEqual([{ tone: 'plain', name: 'nothing' }])
 })
 
-test('a test recipient: that alone, whatever else is known', () => {
+test('a test recipient: that alone, with anything else known', () => {
   expect(names({ isTestRecipient: true, refusals: [refusal(1)] })).toEqual(['test'])
 })
 
@@ -60,7 +60,7 @@ test('a refusal to the millisecond: holds until its end and not at it', () => {
   expect(names({ refusals: [refusal(60)] })).toEqual(['refusedOver'])
 })
 
-test('a refusal that is over counts only while nothing was sent after it', () => {
+test('a refusal that has ended counts only while nothing was sent after it', () => {
   expect(names({ refusals: [refusal(120)], notices: [notice(200, 'delivered')] })).toEqual([
     'refusedOver',
     'delivered',
@@ -74,7 +74,7 @@ test('asked for a challenge is no refusal', () => {
   expect(names({ refusals: [refusal(5, { challenge: true })] })).toEqual(['challenged'])
 })
 
-test('a lock is told once, as a lock', () => {
+test('a lock is shown once, as a lock', () => {
   const refused = refusal(1, {
     ...{ policy: 'check', rule: 'guesses', retryAfterMs: 900_000, isOfCheck: true },
   })
@@ -85,7 +85,7 @@ test('a lock is told once, as a lock', () => {
   expect(names({ checks: [check(1, 'refused')] })).toEqual([])
 })
 
-test('checks from pages that a rule of pages refuses: told beside a refused send', () => {
+test('checks from pages that a rule of pages refuses: shown beside a refused send', () => {
   const ofPage = refusal(1, { policy: 'browser-check', rule: 'check-ip', isOfCheck: true })
   expect(of({ refusals: [ofPage, refusal(2)] })).toEqual([
     { tone: 'bad', name: 'checksRefused', rule: 'check-ip', ms: 59_000 },
@@ -93,7 +93,7 @@ test('checks from pages that a rule of pages refuses: told beside a refused send
   ])
 })
 
-test('locked from an address that is not the person’s: told as that, and those wrong codes are not told as the person’s', () => {
+test('locked from an address that is not the person’s: shown as that, and its wrong codes are not shown as the person’s', () => {
   const told = { lockedElsewhereForMs: 899_000, checks: [check(1, 'mismatch')] }
   expect(of(told)).toEqual([{ tone: 'wait', name: 'lockedElsewhere', ms: 899_000 }])
   expect(names({ ...told, checks: [check(1, 'gone')] })).toEqual(['lockedElsewhere', 'goneCode'])
@@ -116,12 +116,12 @@ test.each([[[]], [[code(0)]]])(
   },
 )
 
-test('a code that is gone may mean that a newer one is on its way: both are told', () => {
+test('a code that is gone may mean that a newer one is on its way: both are shown', () => {
   const told = { checks: [check(1, 'gone')], notices: [notice(30, 'pending')] }
   expect(names(told)).toEqual(['goneCode', 'pending'])
 })
 
-test('a check of before the newest message says nothing of that message', () => {
+test('a check before the newest message shows nothing about that message', () => {
   const told = {
     checks: [check(100, 'passed')],
     notices: [notice(30, 'failed', { error: 'rejected' })],
@@ -171,7 +171,7 @@ test('a code that was accepted after a refusal: its state, not the refusal', () 
   expect(names({ refusals, notices: [notice(5, 'delivered')] })).toEqual(['delivered'])
 })
 
-test('a notice that was refused or delivered says nothing of the code', () => {
+test('a notice that was refused or delivered shows nothing about the code', () => {
   const ofNotice = refusal(2, { policy: 'notice', rule: 'duplicate' })
   const notices = [
     notice(1, 'delivered', { kind: 'notice' }),

@@ -132,7 +132,7 @@ describe('a session', () => {
     expect(lives).toBeLessThanOrEqual(sessionLivesMs)
   })
 
-  test('without one every page leads to the door and back, and says nothing', async () => {
+  test('without one every page leads to the door and back, and shows nothing', async () => {
     for (const path of ['/', '/notices?state=failed', '/operations', '/story/abc']) {
       const response = await fetch(adminUrl + path, { redirect: 'manual' })
       expect(response.status).toBe(303)
@@ -149,7 +149,7 @@ describe('a session', () => {
     expect(response.status).toBe(303)
   })
 
-  test('ends everywhere when its operator says so, and no colleague’s with it; the key opens new ones', async () => {
+  test('ends everywhere when its operator wants it, and no colleague’s with it; the key opens new ones', async () => {
     const colleague = client()
     await colleague.signIn((await createOperator()).token)
     const [here, there] = [await signedIn(), await signedIn()]
@@ -244,7 +244,7 @@ describe('a form', () => {
   })
 })
 
-test('pages are not kept, not framed, and run nothing but our file; style and script are kept for ever', async () => {
+test('pages are not kept, not framed, and run only the file of the console; style and script are kept for ever', async () => {
   const one = await signedIn()
   const { headers, text } = await one.get('/')
   expect(headers.get('cache-control')).toBe('no-store')

@@ -99,7 +99,7 @@ test('a rare state among many rows: a page looks through so many and no more, an
   expect(second.next).toBe(undefined)
 })
 
-test('an operator of one app is told nothing of the others: neither how many were looked through, nor where that ended', async () => {
+test('an operator of one app sees nothing of the others: neither how many were searched, nor where the search ended', async () => {
   await insert(2, { app: 'few' })
   await pool.query(
     `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, state, created_at, expires_at)
@@ -142,7 +142,7 @@ test('delivery: queues, the worker that runs, the pace, and what is kept away fr
   expect(text).toMatch(/<td data-head="Channel"><span>SMS/)
 })
 
-test('an operator of one app is told whether the service as a whole flows, and no counts of what others send', async () => {
+test('an operator of one app sees whether the service as a whole flows, and no counts of what others send', async () => {
   const ofFew = client()
   await ofFew.signIn((await createOperator({ name: 'few', app: 'few' })).token)
   const counts = /Scheduled for later|data-head="Channel"|\d \/ 50/
@@ -206,7 +206,7 @@ test.each([
   '/story/x?app=%00',
   '/%E0%A4%A',
   '/operations?cursor=999999999999999.01a20454-0000-7000-8000-000000000000',
-])('%s: whatever stands in an address, it is none of ours that fails', async (path) => {
+])('%s: with anything in an address, Postern does not fail', async (path) => {
   expect((await anna.get(path)).status).toBeLessThan(500)
 })
 

@@ -275,7 +275,7 @@ test.each(['reset', 'reveal'])(
 )
 
 describe('the whole recipient', () => {
-  test('is shown to who asked, with a reason that is recorded first; to nobody else, and not for ever', async () => {
+  test('is shown to who asked, with a reason that is recorded first; to no other operator, and not for ever', async () => {
     const to = newNumber()
     const address = addressIn((await find(to)).text)
     const { text } = await anna.submit(`${address}/reveal`, { app: 'default', reason: 'ticket 12' })

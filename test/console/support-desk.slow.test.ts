@@ -137,7 +137,7 @@ test('three people ask; reset and reveal are recorded; the page keeps itself fre
 /** The page's clock also ends requests that take too long. An answer needs real time to arrive. */
 const unhurried = { everyMs: 400 }
 
-test('a page that is looked at follows what happens, and leaves alone what its reader does', async () => {
+test('a page on a screen follows what happens, and leaves alone what its reader does', async () => {
   const to = '+8613800138002'
   const { page, context } = await openDesk()
   await page.clock.install()

@@ -38,7 +38,7 @@ async function pass(to: string, key: string): Promise<void> {
 }
 
 describe('over a real Postern', () => {
-  test('an empty day: each part says what will be there, and the search is at hand', async () => {
+  test('an empty day: each part names what will be there, and the search is there', async () => {
     const { text } = await anna.get('/')
     expect(text).toContain('name="q"')
     expect(text).toContain('Each provider will have a chart here')
@@ -49,7 +49,7 @@ describe('over a real Postern', () => {
     expect(chinese).toContain('最近 24 小时')
   })
 
-  test('sent, refused by rule, typed right and how long it took; an operator of one app sees those of that app alone', async () => {
+  test('sent, refused by rule, typed right and how long it took; an operator of one app sees the figures of that app alone', async () => {
     await anna.get('/?language=en')
     await pass('+8613800138101', postern.key)
     await pass('+8613800138102', shopKey)
@@ -84,7 +84,7 @@ describe('over a real Postern', () => {
     expect(bank).not.toContain('aria-label="box')
   })
 
-  test('PostgreSQL does not tell in time what waits: the search is there, and a sentence says what is missing', async () => {
+  test('PostgreSQL does not answer in time what waits: the search is there, and a sentence names what is missing', async () => {
     const holder = await postern.database.pool.connect()
     await holder.query('BEGIN; LOCK TABLE event IN ACCESS EXCLUSIVE MODE')
     const { status, text } = await anna.get('/')
@@ -161,7 +161,7 @@ describe('what is wrong now', () => {
     expect(wrongNow(quiet, dayOf([[100, 3]]), nowMs)).toEqual([])
   })
 
-  test('no worker; what is late, by kind and since; events that nobody accepts', () => {
+  test('no worker; what is late, by kind and since; events that no receiver accepts', () => {
     const state: Delivery = {
       ...quiet,
       workers: [],
@@ -258,7 +258,7 @@ describe('what is wrong now', () => {
     expect(wrongNow(quiet, dayOf(hours), nowMs)).toEqual([])
   })
 
-  test('records dropped: since the first of the hours in a row; not those of earlier today', () => {
+  test('records dropped: since the first of the hours in a row; not records of earlier today', () => {
     const wrong = (dropped: number[]) => wrongNow(quiet, droppingDay(dropped), nowMs)
     const href = '#refused'
     expect(wrong([0, 4, 9])).toEqual([{ name: 'dropped', sinceMs: nowMs - hourMs, href }])

@@ -9,7 +9,7 @@ const ofBrand = (name: string) =>
   new RegExp(`--${name}: light-dark\\((#\\w+), (#\\w+)\\)`).exec(brand)
 const [, accent = '', darkAccent = ''] = ofBrand('accent') ?? []
 
-test('no page has a colour of its own', () => {
+test('no page has a separate colour', () => {
   const sheets = findFiles('{web,site}/**/*.css').filter(
     (file) => file !== 'web/brand/brand.css' && !/dist\/|\.work-|cache/.test(file),
   )

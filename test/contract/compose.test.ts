@@ -60,7 +60,7 @@ function schemaErrors(file: string): string[] {
     .map(({ message }) => message)
 }
 
-test('docker-compose.yml is valid by the Compose specification, and the check would say if it were not', () => {
+test('docker-compose.yml is valid by the Compose specification, and the check would report a fault', () => {
   expect(schemaErrors(pathOf('docker-compose.yml'))).toEqual([])
   const folder = mkdtempSync(join(tmpdir(), 'postern-compose-'))
   try {
@@ -177,7 +177,7 @@ test.skipIf(!redisServer)(
   },
 )
 
-test('Redis writes what it is told to disk and never evicts', () => {
+test('Redis writes its data to disk and never evicts', () => {
   const flags = service('redis').command?.join(' ')
   expect(flags).toContain('--appendonly yes')
   expect(flags).toContain('--appendfsync everysec')
@@ -361,7 +361,7 @@ test('Compose, Kubernetes and systemd scrape under the one job that the alerts n
   }
 })
 
-test('Prometheus of Compose scrapes api and worker on their admin port, and tells Alertmanager', () => {
+test('Prometheus of Compose scrapes api and worker on their admin port, and calls Alertmanager', () => {
   const { scrape_configs, alerting } = scrapedBy('prometheus.yml')
   const found = scrape_configs.flatMap(({ dns_sd_configs = [] }) => dns_sd_configs)
   expect(found).toMatchObject([{ names: ['api', 'worker'], port: 9100 }])

@@ -35,7 +35,7 @@ test('no file imports itself by way of others, not even for a type', () => {
   expect(findCycle(imports)).toBeUndefined()
 })
 
-test('every imported file of ours exists', () => {
+test('every imported file of Postern exists', () => {
   const sources = findSourceFiles()
   const files = new Set([...sources, ...findFiles('{web/**/*.ts,src/i18n/*.json}')])
   const missing = sources.flatMap((file) =>

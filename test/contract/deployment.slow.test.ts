@@ -62,7 +62,7 @@ test('no folder above the clone holds packages, and its Node is the oldest that 
   expect(`>=${(await shell('node --version')).slice(1, 3)}`).toBe(engines.node)
 })
 
-test('I36: from `npm ci` to a code that is sent: every line does what the README says', async () => {
+test('I36: from `npm ci` to a code that is sent: every line does what the README describes', async () => {
   expect(lines).toHaveLength(7)
   const [install = '', copy = '', migrate = '', doctor = '', keys = '', api = '', worker = ''] =
     lines
@@ -136,7 +136,7 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 test.each(['docs/guides/go-live.md', 'docs/zh/guides/go-live.md'])(
-  '%s: the lines from a checkout are those of the README, in the same order',
+  '%s: the lines from a checkout are the lines of the README, in the same order',
   (page) => {
     expect(deploymentOf(page)).toEqual(lines)
   },

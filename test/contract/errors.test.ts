@@ -51,7 +51,7 @@ test('every error has a detail in every language, and none a full stop too few',
   for (const text of detailsIn(words.zh)) expect(text).toMatch(/[\u4e00-\u9fff].*。$/)
 })
 
-test('a running API refuses in the order and with the members that docs/http.md tells', async () => {
+test('a running API refuses in the order and with the members that docs/http.md names', async () => {
   const postern = await startPostern({ roles: { api: true, worker: false } })
   const send = { channel: 'sms', to: '+8613800138000' }
   const order: [string, Promise<{ status: number; body: { code: string } }>][] = [

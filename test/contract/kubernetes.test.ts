@@ -70,7 +70,7 @@ const portsOf = (name: string) =>
     .flatMap(({ spec }) => spec.template.spec.containers.flatMap(({ ports = [] }) => ports))
     .map(({ name }) => name)
 
-test('every file but the examples is a resource, and each object has a kind, a version and a name of its own', () => {
+test('every file but the examples is a resource, and each object has a kind, a version and a separate name', () => {
   const { resources } = parse(readSource('deploy/kubernetes/kustomization.yaml'))
   const others = ['kustomization.yaml', 'postern.yaml']
   const expected = files

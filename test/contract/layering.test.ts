@@ -86,7 +86,7 @@ test('every kind of forbidden import is seen: static, of a type, re-exported, on
   expect(violationsIn('src/attic/x.ts', '')).toHaveLength(1)
 })
 
-test('what the table allows passes: the same room, packages, and types alone where it says so', () => {
+test('what the table allows passes: the same room, packages, and types alone where it allows them', () => {
   const source =
     "import { a } from './a.ts'\nimport { b } from 'b'\nimport { c } from '../base/c.ts'"
   expect(violationsIn('src/providers/x.ts', source)).toEqual([])

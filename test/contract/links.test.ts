@@ -45,7 +45,7 @@ test('every anchor of every link is a heading of its page', () => {
   expect(dead.map(({ page, target, anchor }) => `${page}: ${target}#${anchor}`)).toEqual([])
 })
 
-test('every decision has a number of its own, and the list names it in its order', () => {
+test('every decision has a separate number, and the list names it in its order', () => {
   const decisions = findFiles('docs/decisions/0*.md')
   expect(decisions.length).toBeGreaterThan(10)
   const numbers = decisions.map((page) => Number(page.match(/\/(\d{4})-/)?.[1]))

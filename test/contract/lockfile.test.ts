@@ -36,7 +36,7 @@ test('the lockfile names no registry, so that everyone installs from their own',
   expect(paths.filter((path) => packages[path]?.resolved && !packages[path].link)).toEqual([])
 })
 
-test('an install for production runs no script of a package but those of Node and of a decoder, and none that reports it', () => {
+test('an install for production runs no script of a package but the scripts of Node and of a decoder, and none that reports it', () => {
   const scripts = paths.filter((path) => {
     const { hasInstallScript, dev, devOptional } = packages[path] as LockedPackage
     return hasInstallScript && !dev && !devOptional

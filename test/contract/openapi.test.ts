@@ -53,7 +53,7 @@ const operations = () =>
 const sectionOf = (call: string) =>
   docs.split(/^#{2,3} /m).find((section) => section.startsWith(`\`${call}\`\n`)) ?? ''
 
-test('it is valid OpenAPI 3.1, and the validator would say if it were not', async () => {
+test('it is valid OpenAPI 3.1, and the validator would report a fault', async () => {
   expect(document.openapi).toBe('3.1.0')
   expect(await new Validator().validate(structuredClone(document))).toEqual({ valid: true })
   const broken = structuredClone(document) as unknown as { info: Record<string, unknown> }
@@ -61,7 +61,7 @@ test('it is valid OpenAPI 3.1, and the validator would say if it were not', asyn
   expect((await new Validator().validate(broken as never)).valid).toBe(false)
 })
 
-test('redocly, with its recommended rules, finds nothing to say', () => {
+test('redocly, with its recommended rules, finds nothing', () => {
   const folder = mkdtempSync(join(tmpdir(), 'postern-openapi-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'openapi.json')

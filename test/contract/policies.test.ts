@@ -77,7 +77,7 @@ const shipped = [
 ]
 
 test.each(shipped)(
-  '%s: a mailbox has a limit, a stranger can use up no limit for all people of a mail domain, and a full limit of checks by address asks for a challenge',
+  '%s: a mailbox has a limit, a stranger can use up no limit for all people of a mail domain; a full limit of checks by address asks for a challenge',
   (path) => {
     const file = parse(read(fileURLToPath(new URL(`../../${path}`, import.meta.url))))
     expect(file.policies.captcha).toContainEqual({
@@ -137,7 +137,7 @@ const commented = names.flatMap((name) =>
 )
 
 test.each(commented)(
-  'policies/$title is full at the number that its comment says, and then does what its mode says',
+  'policies/$title is full at the number in its comment, and then does what its mode demands',
   async ({ policy, rule, comment }) => {
     const counted = rule.calendar ?? rule.lockout
     const [first = ''] = [rule.sliding ?? `${counted?.limit} per`].flat()

@@ -80,7 +80,7 @@ test('docs/policy-file.md has every key of the schema and no other', () => {
   expect(documented.sort()).toEqual(expected.sort())
 })
 
-test('the defaults in docs/policy-file.md are those of a file that says nothing', async () => {
+test('the defaults in docs/policy-file.md are the values of an empty file', async () => {
   const file = await fileOf(
     parse('{ policies: { captcha: [], notice: [], check: [] }, providers: {}, routes: {} }'),
   )

@@ -1,6 +1,6 @@
 /** Plain words: a hurried reader with school English reads each sentence once. */
 import { expect, test } from 'vitest'
-import { commentsIn, findFiles, readSource } from '../tools/source-files.ts'
+import { commentsIn, findFiles, readSource, titlesIn } from '../tools/source-files.ts'
 
 /** A pattern that must not occur, and its replacement. Add a row when nothing in the tree matches it. */
 const notUsed: readonly (readonly [pattern: RegExp, instead: string])[] = [
@@ -65,7 +65,7 @@ const settingsFiles = findFiles(
   '{{postern,docker-compose,policies/*,deploy/**/*}.{yaml,yml,cfg,conf,service},deploy/caddy/Caddyfile,.env.example,Dockerfile}',
 )
 
-/** Comments of code, pages for readers of English, and the words of messages: strings of two words or more. */
+/** Comments of code, titles of tests, pages for readers of English, and the words of messages: strings of two words or more. */
 const passages: Passage[] = [
   ...findFiles('{src,web}/**/*.ts')
     .filter((file) => !/\/generated\/|\/dist\//.test(file))
@@ -82,6 +82,7 @@ const passages: Passage[] = [
         .map(withoutCommands),
     ),
   ),
+  ...findFiles('test/**/*.test.ts').flatMap((file) => passagesOf(file, titlesIn(readSource(file)))),
   ...findFiles('lua/*.lua').flatMap((file) =>
     passagesOf(file, readSource(file).match(/(^--.*\n)+/gm) ?? []),
   ),
@@ -154,6 +155,13 @@ test(`no sentence of a comment has more than ${maxSentenceWords} words`, () => {
     .flatMap(({ file, line, text }) =>
       longSentencesIn(text).map((sentence) => `${file}:${line}: ${sentence}`),
     )
+  expect(long).toEqual([])
+})
+
+test(`no sentence of a title has more than ${maxSentenceWords} words`, () => {
+  const long = findFiles('test/**/*.test.ts').flatMap((file) =>
+    titlesIn(readSource(file)).flatMap(longSentencesIn),
+  )
   expect(long).toEqual([])
 })
 

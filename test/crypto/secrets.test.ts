@@ -140,7 +140,7 @@ test('codeDigests: HMAC-SHA256 of the whole, by a key that only SECRET gives', (
   expect(rotated.codeDigests(parts)).toEqual([hmac(second), hmac(first)])
 })
 
-test('names: 126 bits, those of a subject as text and those of a recipient as bytes', () => {
+test('names: 126 bits, of a subject as text and of a recipient as bytes', () => {
   expect(secrets.subjectHashes(['a'])[0]).toMatch(/^[\w-]{21}$/)
   expect(secrets.recipientHashes('sms', '+1')[0]).toHaveLength(15)
   expect(secrets.limiterKey.equals(derived('limiter subject'))).toBe(true)
@@ -151,7 +151,7 @@ test('dedupeHash: by the current secret alone, so that both processes of a rotat
   expect(rotated.dedupeHash(['a'])).toBe(createSecrets(second).dedupeHash(['a']))
 })
 
-test('seal: AES-256-GCM, 12 bytes of IV, 16 of tag, by a key of its own', () => {
+test('seal: AES-256-GCM, 12 bytes of IV, 16 of tag, by a separate key', () => {
   const sealed = secrets.seal('plain', 'id')
   expect(sealed).toHaveLength(12 + 16 + 'plain'.length)
   const decipher = createDecipheriv('aes-256-gcm', derived('notice seal'), sealed.subarray(0, 12))

@@ -63,7 +63,7 @@ test('circuit: five failures in a row open it, four do not, and a good answer be
   expect(circuit.enter()).toBe(undefined)
 })
 
-test('circuit: a dead provider is probed every 3 s, by one call at a time, and its state is told once (34)', async () => {
+test('circuit: a dead provider is probed every 3 s, by one call at a time, and its state is reported once (34)', async () => {
   const { changes, circuit, call } = open()
   await fail(call)
   for (let probe = 0; probe < 5; probe++) {

@@ -209,7 +209,7 @@ async function untilDone(deliver: (id: string) => Promise<Verdict>, id: string, 
   throw new Error('it does not end')
 }
 
-test('a provider hears until when the message is worth delivering: to the end of the notice', async () => {
+test('a provider gets the time that remains: to the end of the notice', async () => {
   let leftMs: number | undefined
   const { guarded } = guardedOf('only', [
     async ({ endsAtMs = Number.NaN }) => {
@@ -246,7 +246,7 @@ describe('what waits for a slot has not begun (I22)', () => {
     expect(await outcomesOf(two)).toEqual(['slow accepted'])
   })
 
-  test('its time ends while it waits: expired, and the provider never hears of it (I7)', async () => {
+  test('its time ends while it waits: expired, and the provider never gets it (I7)', async () => {
     let free = () => {}
     const blocked = new Promise<SendResult>((resolve) => {
       free = () => resolve(accepted)
@@ -331,7 +331,7 @@ describe('tries', () => {
     expect(await sendsOf(metrics)).toEqual({ 'a unavailable': 30, 'a accepted': 1 })
   })
 
-  test('the list of a row stays short whatever two providers say in turn', async () => {
+  test('the list of a row stays short with any answers of two providers in turn', async () => {
     const inTurn = (...answers: SendResult[]) => Array.from({ length: 20 }, () => answers).flat()
     const a = gateless('a', inTurn(unavailable, postponed(), tooFast(1)))
     const b = gateless('b', inTurn(postponed(), tooFast(1), unavailable))
@@ -463,7 +463,7 @@ describe('a code that was replaced', () => {
     expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'code_gone' })
   })
 
-  test('Redis lost it before it was sent: code_lost, which an alert tells from code_gone (I37)', async () => {
+  test('Redis lost it before it was sent: code_lost, which an alert separates from code_gone (I37)', async () => {
     const { guarded, calls } = guardedOf('only', [accepted])
     const metrics = createMetrics({ process: 'worker' })
     const [lost, gone] = [newId(), newId()]
@@ -574,7 +574,7 @@ describe('an old worker meets what only a newer one knows (I27)', () => {
     expect(calls).toEqual([])
   })
 
-  test('a route: pending until its time is over, then expired with the reason', async () => {
+  test('a route: pending until its time ends, then expired with the reason', async () => {
     const deliver = worker([])
     const id = await created()
     expect((await deliver(id)).done).toBe(false)
@@ -596,7 +596,7 @@ test('a far end’s words that PostgreSQL does not take: written without them, t
   expect(await outcomesOf(id)).toEqual(['a unavailable', 'a accepted'])
 })
 
-describe('what a provider says', () => {
+describe('answers of a provider', () => {
   const unknown: SendResult = { kind: 'unknown', detail: 'the answer was lost' }
   const againInMs = (verdict: Verdict) => (verdict.done ? Number.NaN : verdict.againInMs)
   const isOpenRow = { state: 'pending', finished_at: null, provider: null, error: null }
@@ -634,7 +634,7 @@ describe('what a provider says', () => {
     ])
   })
 
-  test('accepted without an id: sent, and counted, because a vendor that only says yes may deliver nothing', async () => {
+  test('accepted without an id: sent, and counted, because a vendor that accepts everything may deliver nothing', async () => {
     const metrics = createMetrics({ process: 'worker', providers: ['a', 'b'] })
     const { guarded } = guardedOf('a', [{ kind: 'accepted' }, accepted, { kind: 'accepted' }])
     const deliver = worker([guarded], { metrics })
@@ -697,7 +697,7 @@ describe('what a provider says', () => {
     ['postponed', postponed(), 'postponed'],
     ['throttled', tooFast(60_000), 'too_late'],
   ] as const)(
-    '%s until its time ends: expired, and the reason says what it waited for',
+    '%s until its time ends: expired, and the reason names what it waited for',
     async ([, answer, error]) => {
       const { guarded } = guardedOf('a', [answer])
       const deliver = worker([guarded], { tries: 1 })
@@ -802,7 +802,7 @@ describe('what a provider says', () => {
     expect(waitMs).toBeLessThan(90_000)
   })
 
-  test('sixty recipients are postponed: no breaker hears of it, and nobody else waits (I30)', async () => {
+  test('sixty recipients are postponed: no breaker counts it, and no other recipient waits (I30)', async () => {
     const { guarded } = guardedOf('a', [
       async ({ to }) => (to === '+8613800138000' ? postponed() : accepted),
     ])
@@ -824,7 +824,7 @@ describe('what a provider says', () => {
     expect(waitMs).toBeLessThanOrEqual(3_500)
   })
 
-  test('while it waits for the second provider of one pass no worker holds it, and what the first said is written', async () => {
+  test('while it waits for the second provider of one pass no worker holds it, and the answer of the first is written', async () => {
     const first = guardedOf('first', [unavailable])
     const seen: unknown[] = []
     const second: GuardedProvider = {
@@ -872,7 +872,7 @@ describe('what a provider says', () => {
     expect([a.calls.length, b.calls.length]).toEqual([2, 0])
   })
 
-  test('unknown, then its time is over: failed, because it may have arrived, not expired', async () => {
+  test('unknown, then its time ends: failed, because it may have arrived, not expired', async () => {
     const { guarded } = guardedOf('a', [unknown])
     const deliver = worker([guarded])
     const id = await created()
@@ -914,7 +914,7 @@ describe('what a provider says', () => {
     expect((await rowOf(id)).attempts[0]).toMatchObject({ count: 8 })
   })
 
-  test('its time is over before the first call: expired, no call', async () => {
+  test('its time ends before the first call: expired, no call', async () => {
     const { guarded, calls } = guardedOf('a', [accepted])
     const id = await created()
     await endTimeOf(id)
@@ -964,7 +964,7 @@ describe('what a provider says', () => {
     expect(await outcomesOf(id)).toEqual(['a accepted'])
   })
 
-  test('what the guarded is told: codes are urgent, how long there is, and whether there is another', async () => {
+  test('what the guarded provider gets: codes are urgent, how long there is, and whether there is another', async () => {
     const told: object[] = []
     const guarded = (name: string): GuardedProvider => ({
       name,
@@ -1056,7 +1056,7 @@ describe('what a provider says', () => {
       expect(await outcomesOf(id)).toEqual(['b accepted'])
     })
 
-    test('its time ends: expired, and the provider never hears of it (I7)', async () => {
+    test('its time ends: expired, and the provider never gets it (I7)', async () => {
       const id = await created({ ttlMs: 200 })
       const late = async () => void (await new Promise((resolve) => setTimeout(resolve, 250)))
       await worker([claimedAt('a', late as Turn['takeSlot'])])(id)
@@ -1172,7 +1172,7 @@ describe('a recipient that is barred at one provider: an opt-out, or a list of t
   test.for([
     ['all providers', barred, 'invalid_recipient'],
     ['one, and the other rejects the message', rejected, 'rejected'],
-  ] as const)('barred at %s: failed, and it says why', async ([, answer, error]) => {
+  ] as const)('barred at %s: failed, with the reason', async ([, answer, error]) => {
     const [a, b] = [guardedOf('a', [barred]), guardedOf('b', [answer])]
     const id = await created()
     await untilDone(worker([a.guarded, b.guarded]), id)

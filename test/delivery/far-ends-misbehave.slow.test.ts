@@ -61,7 +61,7 @@ const evenly = (providers: object) =>
 const p95 = (values: readonly number[]) =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.95)] as number
 
-test('providers over HTTP, SMPP and SMTP and receivers of events, each misbehaving in its way, in a worker with a heap of 384 MB → bounded memory, and a good provider is as fast as before', async () => {
+test('providers over HTTP, SMPP and SMTP and receivers of events, each misbehaving in its way, in a worker with a heap of 384 MB: bounded memory, and a good provider is as fast as before', async () => {
   const [redis, database, good] = await Promise.all([testRedis(), testDatabase(), startFarEnd()])
   const [web, smsc, mail, receivers] = await Promise.all([
     startAll(overHttp.map(([, ...one]) => one)),

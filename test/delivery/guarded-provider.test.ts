@@ -117,7 +117,7 @@ test('a burst of 60 postponed recipients beside good ones: no call waits, the sh
   expect([postponing, guarded.postponesAll()]).toEqual([[true, false], false])
 })
 
-test('recipients whose answers never come, of a far end that shows that it lives: no breaker hears of it (I30)', async () => {
+test('recipients whose answers never come, of a far end that shows that it lives: no breaker counts it (I30)', async () => {
   const { sendTo, circuit } = open(async () => accepted, {
     send: async ({ to }, _signal, onAlive) => {
       if (to === 'good') return accepted
@@ -196,7 +196,7 @@ test('a long text takes the slots of its parts', async () => {
   expect(most).toBe(1)
 })
 
-test('above the limit of the provider: no call, the message comes back when the limit says, and its slot is free', async () => {
+test('above the limit of the provider: no call, the message comes back at the time of the limit, and its slot is free', async () => {
   const called: string[] = []
   const send = async ({ to }: Message) => {
     called.push(to)
@@ -279,7 +279,7 @@ test('it dies while messages wait: those that can go elsewhere are let go at onc
   expect(results).toEqual(['mobile deferred', 'patient deferred'])
 })
 
-test('a provider that throws, answers nothing of ours or never ends: unknown, and its slot is free', async () => {
+test('a provider that throws, answers no value of Postern or never ends: unknown, and its slot is free', async () => {
   const answers = [
     () => Promise.reject(new Error('a fault')),
     async () => ({ kind: 'ok' }) as never,
@@ -444,7 +444,7 @@ describe('its breaker is open', () => {
     return { ...opened, calls, say: (next: SendResult) => (answer = next) }
   }
 
-  test('those it keeps away come back one after the other, codes in a line of their own', async () => {
+  test('the calls it skips come back one after the other, codes in a separate line', async () => {
     const { sendTo } = await broken()
     const waits: number[] = []
     for (let message = 0; message < 100; message++) {

@@ -61,7 +61,7 @@ test('without limits every permit is granted, and may be given back', async () =
   }
 })
 
-test('pace: over all recipients together, and each that waits is told a later time than the one before', async () => {
+test('pace: over all recipients together, and each that waits gets a later time than the one before', async () => {
   const { permit, take } = provider({ pace: '2 per 20s' })
   expect(await take('one')).toBe('granted')
   expect(await take('two')).toBe('granted')
@@ -80,7 +80,7 @@ test('pace: over all recipients together, and each that waits is told a later ti
   expect(third - second).toBeGreaterThan(5_000)
 })
 
-test('pace: codes have a line of their own, so they come back before the bulk that waits', async () => {
+test('pace: codes have a separate line, so they come back before the bulk notices that wait', async () => {
   const { permit, take } = provider({ pace: '1 per 20s' })
   await take()
   for (let times = 0; times < 5; times++) await permit('bulk', false)
@@ -128,7 +128,7 @@ test('pace: a flood of codes makes none wait more than 30 s beyond the next perm
   }
 })
 
-test('quota: of one recipient, for as long as it says; others are not held, and nothing of the pace is used', async () => {
+test('quota: of one recipient, for as long as its window; others are not held, and nothing of the pace is used', async () => {
   const { permit, take, used } = provider({ pace: '9 per 1h', quotas: ['1 per 60s'] })
   expect(await take('one')).toBe('granted')
   const held = await permit('one', true)

@@ -121,7 +121,7 @@ test('PostgreSQL away after the call: written again until it is taken, and never
   expect(await sentSeconds()).toBeGreaterThanOrEqual(1)
 })
 
-test('another worker has claimed it since: nothing is counted as finished, and the job is over', async () => {
+test('another worker has claimed it since: nothing is counted as finished, and the job has ended', async () => {
   for (const answer of [accepted, { kind: 'unavailable', detail: 'down' } as const]) {
     const { run, finished } = open(async () => false, answer)
     expect(await run()).toEqual({ done: true })
@@ -129,7 +129,7 @@ test('another worker has claimed it since: nothing is counted as finished, and t
   }
 })
 
-test('what PostgreSQL does not take is written without the words of the far end; a fault of ours is thrown', async () => {
+test('what PostgreSQL does not take is written without the words of the far end; a fault of Postern is thrown', async () => {
   const written: NoticeOutcome[] = []
   const { run } = open(
     async (outcome) => {

@@ -58,7 +58,7 @@ describe('one provider of two is dead', () => {
   const text = () => noticeBody('sms', freshPhone())
 
   test.for(['unavailable', 'hang'] as const)(
-    '%s: soon messages go to the next alone, and they and SMS beside them are as fast as where nobody died (F14, F15)',
+    '%s: soon messages go to the next alone, and they and SMS beside them are as fast as where no process died (F14, F15)',
     async (how) => {
       const start = (first: object) =>
         startPostern({

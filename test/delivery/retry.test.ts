@@ -40,7 +40,7 @@ test("unknowns: a provider's word settles its own latest try, not another's", ()
   expect(open.map(({ provider }) => provider)).toEqual(['b', null])
 })
 
-test('retryPolicies: a code that may have arrived is repeated once, a notice as the policy file says', () => {
+test('retryPolicies: a code that may have arrived is repeated once, a notice as the policy file allows', () => {
   const { captcha, notice } = retryPolicies({ tries: 4, unknownRetries: 3 })
   expect(captcha).toMatchObject({ tries: 4, unknownRetries: 1 })
   expect(notice).toMatchObject({ tries: 4, unknownRetries: 3 })

@@ -28,7 +28,7 @@ function line(slots: ReturnType<typeof createSlots>) {
   }
 }
 
-test('slots: no more than there are are held at once, and first come is first served, codes before bulk', async () => {
+test('slots: no more than there are are held at once, and first come is first served, codes before bulk notices', async () => {
   const slots = createSlots(() => 2, 10)
   const { entered, take, leaveAll } = line(slots)
   await take('a', bulk)
@@ -94,7 +94,7 @@ test('slots: the time of one that waits ends → it goes without, and the next i
   expect(entered).toEqual(['a', '-heavy', 'b'])
 })
 
-test('slots: a full line sends bulk away, each later than the one before; a code takes the place of the last', async () => {
+test('slots: a full line sends bulk notices away, each later than the one before; a code takes the place of the last', async () => {
   const slots = createSlots(() => 1, 2)
   const { entered, take } = line(slots)
   await take('a', bulk)

@@ -26,7 +26,7 @@ async function sendOne(to: Postern, path = '/v1/notices', body?: object): Promis
 const lostAnswer = { faults: [{ result: 'lost_answer' }] }
 
 describe('an answer lost after the hand-over (F18)', () => {
-  test('a provider that can be asked: sent, once, and the row says how that is known', async () => {
+  test('a provider that can be asked: sent, once, and the row has how that is known', async () => {
     const to = await postern({ ...lostAnswer, query: true })
     const id = await sendOne(to)
     await untilFinal(to, [id])

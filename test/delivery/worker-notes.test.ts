@@ -17,7 +17,7 @@ function startOne(look: () => Record<string, ProviderState>) {
   return notes
 }
 
-test('every worker says what it has learnt, again when that changes, and nothing once it has stopped', async () => {
+test('every worker reports what it has learnt, again when that changes, and nothing once it has stopped', async () => {
   let state: ProviderState = 'ready'
   const one = startOne(() => ({ mail: state }))
   const two = startOne(() => ({ mail: 'paused' }))

@@ -102,7 +102,7 @@ describe('liveness is progress', () => {
     return liveness
   }
 
-  test('jobs wait and nothing is in hand: not live', async () => {
+  test('jobs wait and no job is running: not live', async () => {
     const liveness = watch(3, 1_000)
     expect(liveness.reasonsNotLive()).toEqual([])
     await eventually(() => liveness.reasonsNotLive().length === 1)
@@ -191,7 +191,7 @@ describe('liveness is progress', () => {
     expect((await fetch(`${postern.adminUrl}/livez`)).status).toBe(200)
   })
 
-  test('/livez of a worker that is stuck is 503 and says why', async () => {
+  test('/livez of a worker that is stuck is 503 with the reason', async () => {
     const { reasonsNotLive } = watch(3, 1_000)
     const server = createAdminServer({
       metrics: createMetrics({ process: 'worker' }),

@@ -35,7 +35,7 @@ const laneOf = async (rule: string, window: string) => {
   return lanes.find((lane) => lane.rule === rule && lane.window === window)
 }
 
-test('nobody asked yet → every window of sends and guesses, all of it free', async () => {
+test('no request yet → every window of sends and guesses, all of it free', async () => {
   const { followed, lanes, decisions } = await watch.look()
   expect(followed).toBeUndefined()
   expect(decisions).toEqual([])
@@ -92,7 +92,7 @@ test('another asks → followed from now on; rules that both fall under show the
   expect((await laneOf('ip', '10m'))?.takenAtMs).toHaveLength(2)
 })
 
-test('guesses of a page are told as such, in lanes of their own, up to the lock', async () => {
+test('guesses of a page are shown as such, in separate lanes, up to the lock', async () => {
   for (let guess = 1; guess <= 4; guess++) await ask('browser-guess', '+8613800138000')
   const { decisions } = await watch.look()
   expect(decisions.map(({ asked }) => asked)).toEqual(['check', 'check', 'check', 'check'])
@@ -100,7 +100,7 @@ test('guesses of a page are told as such, in lanes of their own, up to the lock'
   expect(lane?.lockedForMs).toBeGreaterThan(890_000)
 })
 
-test('start over → the same recipient is admitted again, and nothing is told of before', async () => {
+test('start over → the same recipient is admitted again, and nothing of before is shown', async () => {
   await ask('browser', '+8613800138000')
   await ask('browser-guess', '+8613800138000')
   await watch.forget()

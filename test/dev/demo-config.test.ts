@@ -34,7 +34,7 @@ test('all messages go to one sandbox → another stands behind it, and the first
   expect(file.routes.sms[0]?.match.country).toEqual(['CN'])
 })
 
-test('a policy file with providers of its own stays as it is', async () => {
+test('a policy file with separate providers stays as it is', async () => {
   const providers = { box: { kind: 'sandbox' }, other: { kind: 'sandbox' } }
   const routes = { email: [{ use: ['box'] }], sms: [{ use: ['other'] }] }
   const loaded = await loadWith({ providers, routes })
@@ -43,7 +43,7 @@ test('a policy file with providers of its own stays as it is', async () => {
   expect(switchableIn(loaded.config.file)).toBeUndefined()
 })
 
-test('what is wrong in the policy file is told as everywhere', async () => {
+test('a fault in the policy file is reported as everywhere', async () => {
   const loaded = await loadWith({ colour: 'red' })
   expect(loaded).toEqual({ ok: false, problems: [expect.stringContaining('colour')] })
 })

@@ -329,7 +329,7 @@ test('only the page itself may do things: other origins, names, forms and method
   }
 })
 
-test('Redis is away: what was pressed says that it was not done, and leaves the form as it was', async () => {
+test('Redis is away: what was pressed shows that it was not done, and leaves the form as it was', async () => {
   const other = await page.context().newPage()
   await other.goto(demo.url)
   for (const path of ['start-over', 'provider']) {

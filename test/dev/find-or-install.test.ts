@@ -69,7 +69,7 @@ const install = (folder: string, name: string) => {
 }
 
 test.skipIf(process.getuid?.() !== 0)(
-  'programs missed by four processes at once → each is installed, an unknown one says why (root only: it installs)',
+  'programs missed by four processes at once → each is installed, an unknown one has the reason (root only: it installs)',
   async () => {
     const folder = newFolder()
     writeFileSync(join(folder, 'apt-get'), aptGet, { mode: 0o755 })

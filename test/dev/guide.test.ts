@@ -32,7 +32,7 @@ async function serve(files: Files, guide: Guide = {}): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-test('not built: a page at every address of the guide says how to build it', async () => {
+test('not built: a page at every address of the guide shows how to build it', async () => {
   const url = await serve({})
   for (const path of ['/docs/guide/', '/docs/guide', '/docs/guide/start']) {
     const answer = await fetch(`${url}${path}`)
@@ -41,7 +41,7 @@ test('not built: a page at every address of the guide says how to build it', asy
   }
 })
 
-test('an address of bytes that are no text is told so, without a word of where it was found', async () => {
+test('an address of bytes that are no text is called that, without a path of this machine', async () => {
   const built = { 'index.html': 'start', '404.html': 'no such page' }
   const sites: Record<string, string>[] = [{}, built]
   for (const files of sites) {
@@ -107,7 +107,7 @@ test('built and compressed: browsers that accept gzip get that, others the files
   expect(await get('a.js', 'br')).toEqual(['1', null, script])
 })
 
-test('being built: a page says so and loads itself again, until the site is there and whenever it is made anew', async () => {
+test('being built: a page shows it and loads itself again, until the site is there, and each time it is made anew', async () => {
   const folder = newFolder()
   const url = await serve({}, { folder, isBeingBuilt: () => true })
   const waiting = await fetch(`${url}/docs/guide/start`)

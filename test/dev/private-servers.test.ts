@@ -73,7 +73,7 @@ test('PostgreSQL killed with a connection open starts again at once with what wa
   expect(await query(second, 'SELECT n FROM kept')).toEqual([{ n: 7 }])
 })
 
-test('PostgreSQL and Redis let nobody in without the password', async () => {
+test('PostgreSQL and Redis let no client in without the password', async () => {
   const postgres = await start(startPrivatePostgres, closedFolder())
   const redis = await start(startPrivateRedis, closedFolder())
   const withoutPassword = (url: string) => ({ url: url.replace(/:\w+@/, ':wrong@') })

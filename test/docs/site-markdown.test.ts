@@ -12,7 +12,7 @@ function renderInfo(info: string): string {
   return rule([{ info }], 0)
 }
 
-test('the site shows a code block without the note that tells tests why they do not run it', () => {
+test('the site shows a code block without the note for tests why they do not run it', () => {
   expect(renderInfo('sh no-run: needs a vendor account')).toBe('<pre>sh</pre>')
   expect(renderInfo('css examples/page.css')).toBe('<pre>css examples/page.css</pre>')
 })

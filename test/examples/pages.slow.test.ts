@@ -22,7 +22,7 @@ test('examples/plain-form: without a code the form stays', async () => {
   await message(page).toBe('Confirm this with a code first.')
 })
 
-test('examples/plain-form without JavaScript says what to do', async () => {
+test('examples/plain-form without JavaScript shows what to do', async () => {
   const { origin } = await startPlainForm(postern)
   const context = await browser.newContext({ javaScriptEnabled: false })
   const page = await context.newPage()
@@ -152,7 +152,7 @@ test('examples/own-field: a challenge that a rule asks for is solved', async () 
   }
 })
 
-test('examples/looks: the colours and the words are those of the page, by light and in the dark', async () => {
+test('examples/looks: the page sets the colours and the words, by light and in the dark', async () => {
   const site = await servePages(postern)
   site.serve(site.folder('looks'))
   const { page } = await openPage(browser, site.origin)

@@ -18,7 +18,7 @@ async function leaveInMidBody(origin: string, path = '/'): Promise<void> {
   await once(socket.resume(), 'close')
 }
 
-test('examples/login-lock: three wrong passwords lock one account, a right one clears, and without an answer nobody gets in', async () => {
+test('examples/login-lock: three wrong passwords lock one account, a right one clears, and without an answer no visitor gets in', async () => {
   const postern = await startPostern()
   const start = (key: string) => {
     const env = { POSTERN_URL: postern.url, SECRET_KEY: key }

@@ -57,7 +57,7 @@ test.each(['en', 'zh'])(
   },
 )
 
-test('a notice in Chinese by both channels says what it was given, and nothing of it is interpreted', async () => {
+test('a notice in Chinese by both channels has what it was given, and nothing of it is interpreted', async () => {
   const postern = await startPostern()
   const params = { name: '<b>{{code}}</b> 王' }
   for (const [channel, to] of [

@@ -84,7 +84,7 @@ describe.each(files)('%s', (file) => {
     }
   })
 
-  test('after the tries of three codes the answer tells the lock, and so does a send; at its end a code passes', async () => {
+  test('after the tries of three codes the answer has the lock, and so has a send; at its end a code passes', async () => {
     const { client, wait } = await openWith(file)
     const person = { channel: 'sms', to: newNumber() }
     let last: { lockedForMs?: number } = {}

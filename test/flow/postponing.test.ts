@@ -6,7 +6,7 @@ import { eventually } from '../tools/wait.ts'
 
 const from = 'Acme <no-reply@acme.test>'
 
-test('451 without an enhanced code to every mail → each goes to the next provider, and the gauge of the alert is 1 until mails are accepted', async () => {
+test('451 without an enhanced code to every mail → each goes to the next provider; the gauge of the alert is 1 until mails are accepted', async () => {
   let isDown = true
   const scanner = await startSmtp({
     hideENHANCEDSTATUSCODES: true,

@@ -215,7 +215,7 @@ test("a page's key, and browser.traces: one trace from the page to the provider"
   )
 })
 
-test('a wrong key makes no span, whatever it asks for', () => {
+test('a wrong key makes no span, with any request', () => {
   expect(collector.text()).not.toContain(stranger.traceId)
 })
 

@@ -130,7 +130,7 @@ const prometheus = {
 }
 
 test.each(['/metrics', '/readyz', '/livez'])(
-  'DNS rebinding: a page under a name of its own reads nothing at %s',
+  'DNS rebinding: a page under a separate name reads nothing at %s',
   async (path) => {
     expect(await getAs({ ...browser, host: 'evil.example:9100' }, path)).toBe(403)
     expect(await getAs({ 'accept-language': '', host: 'evil.example:9100' }, path)).toBe(403)

@@ -97,7 +97,7 @@ describe('attempts', () => {
   })
 
   test.each(['reports', 'address', 'counted', 'open'])(
-    'clear of %s, which locks no subject: 400 says so instead of doing nothing',
+    'clear of %s, which locks no subject: 400 with the reason instead of doing nothing',
     async (policy) => {
       const reply = await postern.post('/v1/attempts/clear', { policy, subject: 'ada' })
       expect(reply).toMatchObject({ status: 400, body: { code: 'invalid_request' } })

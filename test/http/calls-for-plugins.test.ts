@@ -120,7 +120,7 @@ test('anyForm: a code of the wrong form is a wrong code, and the last one ends t
 })
 
 describe('the end of a code', () => {
-  test('tries, passed and canceled are told apart and stand in the row; by HTTP all are one answer', async () => {
+  test('tries, passed and canceled differ and stand in the row; by HTTP all are one answer', async () => {
     const { post, get, codeFor, url } = await startPostern({ policyFile: { policies: noLimits } })
     expect(url).toContain('http')
     const end = async (finish: (to: string) => Promise<unknown>) => {

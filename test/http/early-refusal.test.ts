@@ -179,7 +179,7 @@ describe('the turns are taken, and the router answers', () => {
     expect(await answered()).toContain(`HTTP/1.1 ${status} `)
   })
 
-  test('reads have turns of their own', async () => {
+  test('reads have separate turns', async () => {
     const { answered } = await api.send('shop', { path: '/read', body: '{"to":"c"}' })
     await eventually(() => api.works.length === 2)
     api.works[1]?.()

@@ -57,7 +57,7 @@ describe.each([
   })
 
   test.each(['9007199254740991', '"9007199254740993"', '"9007199254740992"', '1.5'])(
-    '%s → accepted, each as one value of its own',
+    '%s → accepted, each as one separate value',
     async (value) => expect((await send(value)).status).toBe(good),
   )
 })

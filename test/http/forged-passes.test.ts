@@ -44,7 +44,7 @@ test.skipIf(wycheproof.isMissing)(
   },
 )
 
-test('forged with our public key: as an HMAC secret, under `none`, with a key in the header → invalid', async () => {
+test('forged with Postern’s public key: as an HMAC secret, under `none`, with a key in the header → invalid', async () => {
   const postern = await startPostern({ policyFile: { policies: noLimits } })
   const real = await passFor(postern, '+8613800138000', 'signup')
   const [header = '', payload = '', signature = ''] = real.split('.')

@@ -83,7 +83,7 @@ test('I21: addresses share the turns of strangers: a flood of one delays that on
   ])
 })
 
-test('behind a flood of its own address: a genuine receipt does not wait, and the preflight of a listed page has the next turn', async () => {
+test('during a flood of the same address: a genuine receipt does not wait, and the preflight of a listed page has the next turn', async () => {
   const { ask, turns } = openAsk()
   const flood = Array.from({ length: 50 }, () => ask())
   await Promise.all([

@@ -141,7 +141,7 @@ describe('the calls in process', () => {
     expect(await postern.sendCaptcha({ app, ...elsewhere })).toMatchObject({ outcome: 'accepted' })
   })
 
-  test('a send with a policy of its own: a refusal has the name of that policy, for included rules too', async () => {
+  test('a send with a separate policy: a refusal has the name of that policy, for included rules too', async () => {
     const rule = { name: 'recipient', key: '{app}:{to}', sliding: '1 per 1h' }
     const own = [{ name: 'scene', key: '{scene}', sliding: '1 per 1h' }, { include: 'captcha' }]
     const { postern } = await open({ policies: { ...noLimits, captcha: [rule], own } })
@@ -334,7 +334,7 @@ describe('provider kinds of a host', () => {
     }
   })
 
-  test('a create that returns no provider → an Error that says so', async () => {
+  test('a create that returns no provider → an Error that names it', async () => {
     const acme = acmeThat(() => {})
     const environment = posternEnv({ ...on, policyFile })
     const none: ProviderKind<object> = { ...acme, create: async () => ({}) as never } as never

@@ -49,7 +49,7 @@ test('a look-up shows their counts and locks, and a reset clears them', async ()
   expect([await send(), await reset('limits'), await send()]).toEqual([429, 204, 202])
 })
 
-test('a test recipient has no limit of its own, also where a policy of a plugin decides', async () => {
+test('a test recipient has no separate limit, also where a policy of a plugin decides', async () => {
   const sendCode = () =>
     postern.post('/one-time-password-sms/v1/send-code', {
       phoneNumber: tester.to,

@@ -92,7 +92,7 @@ describe('a right code', () => {
 })
 
 describe('a valid token', () => {
-  test('a send: the limits of strangers are used up, and those of its browser are not; and the other way', async () => {
+  test('a send: the limits of strangers are used up, and the limits of its browser are not; and the other way', async () => {
     const to = newPhone()
     const known = await tokenOf(to)
     for (const status of [202, 202, 429]) expect((await send(to)).status).toBe(status)

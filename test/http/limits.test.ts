@@ -50,7 +50,7 @@ describe('limited', () => {
     expect(rows).toEqual([{ count: 1 }])
   })
 
-  test('429 names policy, rule, window and the wait; the headers say the same in whole seconds', async () => {
+  test('429 names policy, rule, window and the wait; the headers have the same in whole seconds', async () => {
     const to = '+8613900139000'
     // On a busy machine, the window of 2 s can end between the two.
     const refused = await eventually(async () => {

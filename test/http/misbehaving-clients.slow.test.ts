@@ -63,7 +63,7 @@ async function rowsOf({ pool }: TestDatabase) {
 const p95 = (values: readonly number[]) =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.95)] as number
 
-test('clients that send slowly, without end, half, too much or nonsense, and read nothing, at every door of an API process → each is ended, unfinished requests leave no row, memory is bounded, and another caller is served', async () => {
+test('clients that send slowly, without end, half, too much or nonsense, and read nothing, at every door of an API process → each is ended; unfinished requests leave no row, memory is bounded, and another caller is served', async () => {
   const [redis, database] = await Promise.all([testRedis(), testDatabase()])
   const env = processEnv({ policyFile: doorsPolicyFile, redis, database })
   const api = await startProcess('api', { env: { ...env, NODE_OPTIONS: shippedFlags } })

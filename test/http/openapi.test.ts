@@ -72,7 +72,7 @@ test('openapi.json: Problem is a union by code, with one named schema for each c
   }
 })
 
-test('openapi.json: an answer names only codes of its own status, and a wait comes with Retry-After', () => {
+test('openapi.json: an answer names only codes of the same status, and a wait comes with Retry-After', () => {
   for (const { path, operation } of operations) {
     // biome-ignore lint/suspicious/noExplicitAny: the document is what is under test
     for (const [status, response] of Object.entries<any>(operation.responses)) {
@@ -127,7 +127,7 @@ test('openapi.json: bodies are strict, defaults are in descriptions, and no sche
   expect(withDefault).toEqual([])
 })
 
-test('a send that no route fits, by channel, country, template or app: 400 that says so, nothing used', async () => {
+test('a send that no route fits, by channel, country, template or app: 400 with the reason, nothing used', async () => {
   const postern = await startPostern({
     roles: { api: true, worker: false },
     policyFile: {

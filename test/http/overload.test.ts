@@ -64,7 +64,7 @@ async function open() {
   return { underWay, metrics, records, works, send, answered, shed }
 }
 
-test('one more than can wait → 503 with Retry-After at once, counted as shed; another app still waits', async () => {
+test('one above those that can wait → 503 with Retry-After at once, counted as shed; another app still waits', async () => {
   const { records, works, send, answered, shed, metrics } = await open()
   const first = await send('shop')
   await eventually(() => works.length === 1)
@@ -102,7 +102,7 @@ test('the client of a request leaves while it waits → its work never starts, a
   expect(works).toHaveLength(1)
 })
 
-test('reads have turns of their own: four at a time, and the next is of the app that has none', async () => {
+test('reads have separate turns: four at a time, and the next is of the app that has none', async () => {
   const { works, send, answered } = await open()
   for (let count = 0; count < 4; count++) await send('reports', '/read')
   await eventually(() => works.length === 4)

@@ -19,7 +19,7 @@ const refusal = {
 } as const
 
 describe('problemAnswer', () => {
-  test('says code, status, title and detail of the catalogue, and the members of this one', () => {
+  test('has code, status, title and detail of the catalogue, and the members of this one', () => {
     const answer = problemAnswer(new Problem('code_mismatch', { triesLeft: 2 }), undefined)
     expect(answer).toEqual({
       status: 422,
@@ -147,7 +147,7 @@ describe('problemOf', () => {
     }
   })
 
-  test('limited: which policy, rule and window, how long, and the headers that say the same', () => {
+  test('limited: which policy, rule and window, how long, and the headers with the same', () => {
     const problem = problemOf(limitedBy('captcha', refusal))
     expect(problem.code).toBe('limited')
     const { status, headers, body } = problemAnswer(problem, undefined)

@@ -267,7 +267,7 @@ describe('the sandbox', () => {
   test.each([
     ['en', 'The sandbox answers only callers on this machine, and only as localhost.'],
     ['zh', '沙箱只回应本机以 localhost 访问的调用方。'],
-  ])('its refusal says why, in %s, and speaks of no key', async (language, detail) => {
+  ])('its refusal has the reason, in %s, and names no key', async (language, detail) => {
     const { body } = await ask(`Host: evil.example\r\nAccept-Language: ${language}\r\n`)
     expect(JSON.parse(body).detail).toBe(detail)
     expect(body).not.toMatch(/key|密钥/i)

@@ -112,7 +112,7 @@ async function lockFrom(to: string, ip: string): Promise<void> {
 }
 const wrong = (code: string) => String((Number(code) + 1) % 10_000).padStart(4, '0')
 
-describe('POST /v1/recipients/lookup tells apart', () => {
+describe('POST /v1/recipients/lookup separates', () => {
   test('never asked', async () => {
     const to = newNumber()
     expect(await lookUp(to)).toEqual({

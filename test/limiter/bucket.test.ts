@@ -144,7 +144,7 @@ describe('clocks', () => {
     expect(await take()).toBe(14)
   })
 
-  test('back to before what has come back: a burst and no more', async () => {
+  test('back to before what returned: a burst and no more', async () => {
     const { take, at, start, ask } = await bucketOf('10 per 1m', 20)
     await take(20, 'a')
     await at(start + 66_000)
@@ -209,7 +209,7 @@ describe('a reload', () => {
     expect(await take()).toBe(-minute)
   })
 
-  test('any terms after any others: both engines agree, and waiting as long as was told admits', async () => {
+  test('any terms after any others: both engines agree, and waiting for the given time admits', async () => {
     const { take, setPolicies, ask, client, ...both } = await bucketOf('1 per 1m', 2)
     const terms = fc.record({
       limit: fc.integer({ min: 1, max: 50 }),
@@ -247,7 +247,7 @@ describe('in Redis', () => {
   const keyOf = async (client: { keys(pattern: string): Promise<string[]> }) =>
     (await client.keys('*')).filter((key) => !/req|call/.test(key))[0] as string
 
-  test('24 bytes, whatever was taken; a refusal writes nothing; the key ends when the bucket is full again', async () => {
+  test('24 bytes, after any use; a refusal writes nothing; the key ends when the bucket is full again', async () => {
     const { limiter, client } = await realLimiter(ruleOf('10 per 1m', 20))
     for (let use = 0; use < 20; use++) await limiter.acquire('p', u)
     const key = await keyOf(client)
@@ -260,7 +260,7 @@ describe('in Redis', () => {
     await client.pexpire(key, 1)
   })
 
-  test('a value that somebody damaged: an answer within what the terms allow, or an error that reset() mends', async () => {
+  test('a damaged value: an answer within what the terms allow, or an error that reset() mends', async () => {
     const { limiter, client } = await realLimiter(ruleOf('10 per 1m', 20), {
       rememberRefusalsMs: 0,
     })

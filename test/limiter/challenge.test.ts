@@ -3,7 +3,7 @@ import { bothEngines } from './both-engines.ts'
 
 const u = { u: 'a' }
 
-test('challenge: a full rule asks for one, whoever solved it passes and counts as far as there is room; what is enforced goes before it', async () => {
+test('challenge: a full rule asks for one, a caller that solved it passes and counts as far as there is room; what is enforced goes before it', async () => {
   const { ask, wait } = await bothEngines({
     p: [
       { name: 'soft', key: '{u}', sliding: '1 per 1h', mode: 'challenge' },
@@ -21,7 +21,7 @@ test('challenge: a full rule asks for one, whoever solved it passes and counts a
   expect(await acquire(true)).toMatchObject({ admitted: true })
 })
 
-test('refund: gives back what the request took from the rules that say so, once; a release then gives back the rest', async () => {
+test('refund: gives back what the request took from the rules with a refund, once; a release then gives back the rest', async () => {
   const { ask } = await bothEngines({
     p: [
       { name: 'unverified', key: '{u}', sliding: '5 per 24h', refund: 'passed' },
@@ -59,7 +59,7 @@ test.each([
     { rule: 'r', newLock },
   ],
 ])(
-  'a lockout tells in the refusal that began the lock, and in no later one: %s',
+  'a lockout is marked in the refusal that began the lock, and in no later one: %s',
   async (_, others, refusal) => {
     const { ask } = await bothEngines({ p: [...others, { name: 'r', key: '{u}', lockout }] })
     await ask((limiter) => limiter.acquire('p', u))

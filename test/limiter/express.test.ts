@@ -92,12 +92,12 @@ describe('Express middleware', () => {
     expect(rateLimitHeaders('api', decision)).toEqual({ RateLimit: '"api/burst 10s";r=4' })
   })
 
-  test('a policy that is not there is told when the middleware is made', () => {
+  test('a policy that is not there is an error when the middleware is made', () => {
     const limiter = createLimiter({ policies })
     expect(() => rateLimit(limiter, 'apii', () => ({}))).toThrow('there is no policy apii')
   })
 
-  test('what the next handler throws is not told to it once more', async () => {
+  test('what the next handler throws does not reach it a second time', async () => {
     const limiter = createLimiter({ policies })
     const limit = rateLimit(limiter, 'api', () => ({ ip: '10.0.0.9' }))
     const errors: unknown[] = []

@@ -77,7 +77,7 @@ test('in process: a request id is remembered for its time, and counts anew after
   expect([await usedAfter(0), await usedAfter(4_999), await usedAfter(1)]).toEqual([1, 1, 2])
 })
 
-test('permits of a field: a use takes what the field says; what is no whole number above 0 is the caller’s mistake', () => {
+test('permits of a field: a use takes the value of the field; what is no whole number above 0 is the caller’s mistake', () => {
   const limiter = createLimiter({
     policies: { p: [{ name: 'spend', key: '{app}', sliding: '100 per 24h', permits: 'price' }] },
   })
@@ -119,7 +119,7 @@ test('in process: long texts are as quick as others, in fields and in request id
   expect(secondsFor(long)).toBeLessThan(5)
 })
 
-test('close: whoever waits is told the last refusal, and nothing keeps the process', async () => {
+test('close: a waiting caller gets the last refusal, and nothing keeps the process', async () => {
   const limiter = createLimiter({ policies })
   limiter.tryAcquire('p', { u: 'a' })
   const waiting = limiter.acquireWithin('p', { u: 'a' }, 7_200_000)
@@ -127,7 +127,7 @@ test('close: whoever waits is told the last refusal, and nothing keeps the proce
   expect(await waiting).toMatchObject({ admitted: false, rule: 'r' })
 })
 
-test('mistakes of callers are told: no fields, a field of another type, a time-out that is no number', async () => {
+test('mistakes of callers are errors: no fields, a field of another type, a time-out that is no number', async () => {
   const limiter = createLimiter({ policies })
   const ask = (fields: unknown) => () => limiter.tryAcquire('p', fields as Fields)
   expect(ask(undefined)).toThrow('the field u is missing')
@@ -136,7 +136,7 @@ test('mistakes of callers are told: no fields, a field of another type, a time-o
   await expect(limiter.acquireWithin('p', { u: 1 }, Number.NaN)).rejects.toThrow(InvalidOption)
 })
 
-test('a clock may have fractions; what is no time at all is told, not taken for no limit', () => {
+test('a clock may have fractions; what is no time at all is an error, not taken for no limit', () => {
   let now = 1_000.5
   const limiter = createLimiter({ policies, clock: () => now })
   expect(limiter.tryAcquire('p', { u: 1 })).toMatchObject({ admitted: true })
@@ -149,7 +149,7 @@ test('a clock may have fractions; what is no time at all is told, not taken for 
   }
 })
 
-test('a memory of requests that is no time is told at creation', () => {
+test('a memory of requests that is no time is an error at creation', () => {
   for (const rememberRequestsMs of [
     0,
     -1,

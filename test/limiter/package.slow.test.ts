@@ -47,7 +47,7 @@ async function sizeOf(path: string): Promise<number> {
 }
 
 describe('postern-limiter, installed into an empty project', () => {
-  test('an install is what its README says, and has nothing of the service', async () => {
+  test('an install is what its README describes, and has nothing of the service', async () => {
     const folder = join(project, 'node_modules')
     const installed = (await readdir(folder)).filter((name) => !name.startsWith('.'))
     expect(installed).toEqual(['croner', 'postern-limiter'])
@@ -61,7 +61,7 @@ describe('postern-limiter, installed into an empty project', () => {
     expect(licence).toMatch(/Postern[\s\S]+Colin McDonnell/)
   })
 
-  test('publint and arethetypeswrong have nothing to say', async () => {
+  test('publint and arethetypeswrong find nothing', async () => {
     const { messages } = await publint({ pkgDir: join(project, 'node_modules/postern-limiter') })
     expect(messages).toEqual([])
     const { buffer, byteOffset, byteLength } = await readFile(tarball)
@@ -84,7 +84,7 @@ export const isAdmitted: boolean = limiter.tryAcquire('p', { to: 'x' }).admitted
     expect(stdout).toBe('')
   })
 
-  test('made by require and used by import: its errors are those of import, and the middleware answers 503 and 400', async () => {
+  test('made by require and used by import: its errors are the errors of import, and the middleware answers 503 and 400', async () => {
     await writeFile(
       join(project, 'both.mjs'),
       `import { createRequire } from 'node:module'

@@ -210,7 +210,7 @@ describe('policies', () => {
     ])
   })
 
-  test('include: a name that every object has is no policy; two mistakes are told as they are', () => {
+  test('include: a name that every object has is no policy; two mistakes are reported as they are', () => {
     expect(problemsOf({ a: [{ include: 'constructor' }] })).toEqual([
       'a.0.include: there is no policy "constructor"',
     ])

@@ -135,7 +135,7 @@ describe('traps: Redis away', () => {
     expect(await direct.acquire('login', u)).toMatchObject({ admitted: false, newLock: {} })
   })
 
-  test('a lock whose answer was lost stays if a repeat of the call was told of it', async () => {
+  test('a lock whose answer was lost stays if a repeat of the call got it', async () => {
     const { proxy, limiter, direct } = await limitersOfOneServer({ maxRetriesPerRequest: 0 }, 600)
     for (let tries = 0; tries < 3; tries++) await limiter.acquire('login', u)
     proxy.dropAnswers()
@@ -223,7 +223,7 @@ describe('traps: Redis away', () => {
     },
   )
 
-  test('trap 13: out of memory: LimiterUnavailable that says so, nothing half taken, and refusals still work', async () => {
+  test('trap 13: out of memory: LimiterUnavailable with the reason, nothing half taken, and refusals still work', async () => {
     const server = await ownRedis()
     const limiter = await limiterTo(server.url)
     for (let use = 0; use < 3; use++) await limiter.acquire('p', u)

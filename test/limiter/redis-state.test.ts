@@ -118,7 +118,7 @@ describe('what the limiter keeps in Redis', () => {
     await expect(limiter.peek('p', u)).rejects.toMatchObject({ name: 'LimiterUnavailable' })
   })
 
-  test('what cannot work is told at once: numbers as texts, deadlines that are none, an insurance without the policy', async () => {
+  test('what cannot work is an error at once: numbers as texts, deadlines that are none, an insurance without the policy', async () => {
     const { url } = await testRedis()
     const policies = { p: [sliding('a', '2 per 1h')] }
     const redis = new Redis(url, { lazyConnect: true })
@@ -133,7 +133,7 @@ describe('what the limiter keeps in Redis', () => {
     expect(make({ whenUnavailable: true })).toThrow('must be a limiter with the policy p')
   })
 
-  test('rules in another order after a reload, and one more before them, keep their counts', async () => {
+  test('rules in another order after a reload, and another before them, keep their counts', async () => {
     const a = sliding('a', '5 per 1h')
     const b = { name: 'b', key: '{u}', fixed: '4 per 1h' }
     const c = { name: 'c', key: '{u}', lockout: { limit: 3, window: '1h', lock: '1h' } }

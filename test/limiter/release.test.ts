@@ -60,7 +60,7 @@ test('a policy without rules admits, has no windows, and has nothing to give bac
   await ask((limiter) => limiter.reset('none', u))
 })
 
-test('what was taken before new policies came is given back after, whatever became of its rules', async () => {
+test('what was taken before new policies came is given back after, with any change of its rules', async () => {
   const all = { name: 'all', key: '{u}', sliding: '10 per 1h', refund: 'passed' as const }
   const day = { name: 'day', key: '{u}', fixed: '10 per 24h' }
   const withField = { name: 'more', key: '{v}', sliding: '1 per 1h' }

@@ -57,7 +57,7 @@ describe('remembered refusals (trap 21)', () => {
     expect(recall('s', 1)).toBeUndefined()
   })
 
-  test('a refusal of three permits says nothing about one', () => {
+  test('a refusal of three permits decides nothing about one', () => {
     const { refusals, recall } = memory()
     refusals.remember({ subject: 's', permits: 3 }, refusal, 1_000)
     expect(recall('s', 2)).toBeUndefined()

@@ -299,7 +299,7 @@ describe('lockout', () => {
 })
 
 describe('calendar', () => {
-  test('the period is that of the time zone, and all of it comes back at once', async () => {
+  test('the period follows the time zone, and all of it comes back at once', async () => {
     const calendar = { limit: 2, cron: '0 0 * * *', timezone: 'Asia/Shanghai' }
     const { take, at, wait } = await policyOf({ calendar })
     await at(Date.UTC(2026, 10, 22, 15, 0)) // 23:00 in Shanghai
@@ -374,7 +374,7 @@ describe('rules together', () => {
     expect(await used()).toEqual([0])
   })
 
-  test('observe: what it would have refused is told, with policy and rule, and nothing else is', async () => {
+  test('observe: what it would have refused is reported, with policy and rule, and nothing else is', async () => {
     const told: string[] = []
     const limiter = createLimiter({
       policies: {
@@ -415,7 +415,7 @@ describe('rules together', () => {
 })
 
 describe('when the same request would be admitted again', () => {
-  test('at once while there is room for one more like it, else when enough has left', async () => {
+  test('at once while there is room for another like it, else when enough has left', async () => {
     const { nextInMs, wait } = await policyOf({ sliding: '3 per 60s' }, { fixed: '10 per 5m' })
     expect(await nextInMs()).toBe(0)
     await wait(1_000)
@@ -554,7 +554,7 @@ describe('requests by id', () => {
 })
 
 describe('peek, reset, policies', () => {
-  test('peek says what every window holds and when it is free, and takes nothing', async () => {
+  test('peek returns what every window has and when it is free, and takes nothing', async () => {
     const { take, peek, wait } = await policyOf(
       { sliding: ['2 per 60s', '5 per 1h'] },
       { fixed: '4 per 5m', permits: 2 },
@@ -590,7 +590,7 @@ describe('peek, reset, policies', () => {
     expect(await peek()).toMatchObject(expected)
   })
 
-  test('peek: nextInMs is that of the rule also where its windows have values of their own', async () => {
+  test('peek: nextInMs belongs to the rule also where its windows have separate values', async () => {
     const { take, peek } = await policyOf({ fixed: ['1 per 1h', '5 per 1m'] })
     await take()
     expect(await peek()).toMatchObject([
@@ -599,7 +599,7 @@ describe('peek, reset, policies', () => {
     ])
   })
 
-  test('peek of a subject that nobody used: nothing used, all left, free now', async () => {
+  test('peek of a subject without uses: nothing used, all left, free now', async () => {
     const { peek } = await policyOf(
       { sliding: '2 per 60s' },
       { lockout: { limit: 1, window: '1m', lock: '1h' } },

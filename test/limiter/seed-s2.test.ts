@@ -40,7 +40,7 @@ describe('S2: the same content to the same phone, at most twice in 60 s', () => 
     expect(await acquire()).toMatchObject({ remaining: [{ left: 1 }] })
   })
 
-  test('refusals are counted under names from the policies only, whoever the subject is (I16)', async () => {
+  test('refusals are counted under names from the policies only, for any subject (I16)', async () => {
     const counted = new Set<string>()
     const limiter = createLimiter({
       policies,

@@ -49,7 +49,7 @@ describe('S3: three ways a quota comes back, several limits on one action', () =
     expect(await both()).toEqual([false, true])
   })
 
-  test('trap 16: the third of three limits refuses: its name is told, the first two are unchanged', async () => {
+  test('trap 16: the third of three limits refuses: it is named, the first two are unchanged', async () => {
     const rule = (name: string, limit: number) => ({ name, key: '{u}', sliding: `${limit} per 1h` })
     const { ask } = await bothEngines({ action: [rule('a', 9), rule('b', 5), rule('c', 1)] })
     await ask((limiter) => limiter.acquire('action', { u: 1 }))

@@ -106,7 +106,7 @@ describe('S5: rate limiter of the captcha service: permits, scope, waiting', () 
     },
   )
 
-  test('pacing: with waiting callers the rate is kept and nobody is lost', async () => {
+  test('pacing: with waiting callers the rate is kept and no caller is lost', async () => {
     const { limiter } = await realLimiter({
       provider: [{ name: 'pace', key: '{name}', sliding: '5 per 200ms' }],
     })

@@ -14,7 +14,7 @@ const policies = {
 }
 
 describe('behind sentinels', () => {
-  test('a failover costs LimiterUnavailable for a while, then the counts are those of the replica', async () => {
+  test('a failover costs LimiterUnavailable for a while, then the counts are the replica’s', async () => {
     const { url, primary } = await ownSentinel()
     const redis = connectRedis(url, 'limiter', () => {})
     releaseLater(() => redis.disconnect())

@@ -247,7 +247,7 @@ describe('traps: what Redis holds', () => {
     await ttls()
   })
 
-  test('trap 9: a key of another type, or with a value that is not ours, fails that check alone, and a reset repairs it', async () => {
+  test('trap 9: a key of another type, or with a value that is not Postern’s, fails that check alone, and a reset repairs it', async () => {
     const { limiter, client, prefix } = await realLimiter(three)
     await limiter.acquire('p', u)
     const [key] = (await client.keys(`${prefix}{*`)) as [string]

@@ -28,7 +28,7 @@ const aliyun = {
 }
 const routes = { sms: [{ use: ['phone'] }], email: [] }
 
-describe('what can be known at start is said at start', () => {
+describe('what can be known at start is reported at start', () => {
   test.for([
     [
       'the kind http: a wrong pointer, an unknown variable, a channel that its entry does not have',

@@ -53,7 +53,7 @@ async function load(...given: Parameters<typeof folderOf>) {
 
 const acme = 'providers: { phone: { kind: acme, url: "x:y" } }'
 
-test('a file beside the policy file, whatever the current folder is: a kind, a plugin, a function, one that waits', async () => {
+test('a file beside the policy file, from any current folder: a kind, a plugin, a function, one that waits', async () => {
   const shapes = [
     kind('acme'),
     `{ name: 'carriers', providerKinds: { acme: ${kind('acme')} } }`,

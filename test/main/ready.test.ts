@@ -16,7 +16,7 @@ import { ownCluster } from '../tools/redis-topologies.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
-test('an API that says it is ready listens, also when its bootstrap key had to wait', async () => {
+test('an API that reports ready listens, also when its bootstrap key had to wait', async () => {
   const [redis, database] = [await testRedis(), await testDatabase()]
   const env = processEnv({
     redis,
@@ -107,7 +107,7 @@ async function readyz({ adminUrl }: Pick<Postern, 'adminUrl'>, path = '/readyz')
   return { status: response.status, reasons: body.reasons ?? [], warnings: body.warnings ?? [] }
 }
 
-describe('I25: /readyz is 503 while no send could succeed, says why, and recovers alone', async () => {
+describe('I25: /readyz is 503 while no send could succeed, has the reason, and recovers alone', async () => {
   const { postern, redisHand, owner, schema } = await startBreakable()
   const send = async () =>
     (await postern.post('/v1/captchas', { channel: 'sms', to: '+8613800138000' })).status
@@ -391,7 +391,7 @@ describe('questions about readiness', () => {
     expect(looks).toBeLessThanOrEqual(Math.ceil((performance.now() - startMs) / 250) + 1)
   })
 
-  test('the owner is told of every change, and of nothing else', async () => {
+  test('the owner gets every change, and of nothing else', async () => {
     const answers = ['a', 'a', 'b', 'b', 'a']
     const told: string[] = []
     const { ask, begin, stop } = startReadiness({

@@ -52,7 +52,7 @@ test('an .env in the current folder is read by API, keys and migrate; what is se
   expect(await runCommand('keys', ['list'], elsewhere, folder)).toMatchObject({ code: 1 })
 })
 
-test('an .env that cannot be read stops every command with one line that says so', async () => {
+test('an .env that cannot be read stops every command with one line about it', async () => {
   const folder = newFolder()
   mkdirSync(join(folder, '.env'))
   const commands = ['api', 'worker', 'demo', 'migrate', 'keys'] as const

@@ -80,7 +80,7 @@ test('of these apps and this hour alone; a time that was asked for is where its 
   expect(isNear(medianMs([toProvider]), 50)).toBe(true)
 })
 
-test('an hour with more rows than are read: so many, and it is said', async () => {
+test('an hour with more rows than are read: so many, and that is reported', async () => {
   const small = createHourCounts(database, 4)
   const counted = await small.countHour(undefined, fromMs)
   expect(counted.isCut).toBe(true)

@@ -38,7 +38,7 @@ test('add: the job is the notice id and nothing else, on the queue of its channe
   expect(await queueOf('email').getJob(sms.id)).toBe(undefined)
 })
 
-test('the queues of the channels have hash tags of their own: each can lie on its own shard', async () => {
+test('the queues of the channels have separate hash tags: each can lie on its own shard', async () => {
   await Promise.all([producer.add(captcha()), producer.add({ ...notice(), channel: 'email' })])
   const tagsOf = async (channel: string) => {
     const keys = await redis.client.keys(`*send-${channel}*`)
@@ -100,7 +100,7 @@ test('captchas overtake notices that were queued before them', async () => {
   )
 })
 
-test('overdue: a job that a clock put off runs now; one that waits or is in hand stays one', async () => {
+test('overdue: a job that a clock put off runs now; one that waits or runs stays one', async () => {
   const queue = queueOf('sms')
   await queue.obliterate({ force: true })
   const [putOff, later, waiting] = [notice(), notice(), captcha()]

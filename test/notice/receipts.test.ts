@@ -131,7 +131,7 @@ describe('a receipt for a sent notice', () => {
     expect((await stateOf(id)).state).toBe('sent')
   })
 
-  test('of a further part of a long text, with an id of its own: a repeat, not kept as early', async () => {
+  test('of a further part of a long text, with a separate id: a repeat, not kept as early', async () => {
     const id = await sent()
     const before = await countOf('repeated')
     await receipts.take('a', [
@@ -144,7 +144,7 @@ describe('a receipt for a sent notice', () => {
   })
 })
 
-test('a receipt that comes before our own `sent` is kept and applied afterwards, once', async () => {
+test('a receipt that comes before Postern’s `sent` is kept and applied afterwards, once', async () => {
   const { id, writeSent } = await claimed()
   const receipt = { messageId: `m-${id}`, noticeId: id, outcome: 'delivered' } as const
   await receipts.take('a', [receipt, receipt])
@@ -164,7 +164,7 @@ test.for([
   ['delivered', 'failed'],
   ['failed', 'delivered'],
 ] as const)(
-  'two that came before our own `sent`, %s and then %s: the first stands',
+  'two that came before Postern’s `sent`, %s and then %s: the first stands',
   async ([first, second]) => {
     const { id, writeSent } = await claimed()
     await receipts.take('a', [{ noticeId: id, outcome: first }])
@@ -181,7 +181,7 @@ test.for([
   },
 )
 
-test('early receipts are looked at less and less often, and for the last time when their hour is over', async () => {
+test('early receipts are tried less and less often, and for the last time when their hour has ended', async () => {
   const { id } = await claimed()
   await receipts.take('a', [{ noticeId: id, outcome: 'delivered' }])
   const nextLookAfter = async (age: string) => {
@@ -233,7 +233,7 @@ test('a receipt that fits nothing is counted and dropped after an hour', async (
   expect(rows).toHaveLength(0)
 })
 
-test('ids no notice can have are counted as malformed and fail nobody else', async () => {
+test('ids no notice can have are counted as malformed and fail no other receipt', async () => {
   const id = await sent()
   await receipts.take('a', [
     { noticeId: "'; DROP TABLE notice", outcome: 'failed' },

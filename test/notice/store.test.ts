@@ -304,7 +304,7 @@ describe('record', () => {
     expect((await rowOf(id)).state).toBe('sending')
   })
 
-  test('given up for lost, and the worker lives after all: its word replaces the guess (F12, F30)', async () => {
+  test('given up for lost, and the worker lives after all: its result replaces the guess (F12, F30)', async () => {
     const id = await created()
     await claimOf(id)
     await freeLost(id)

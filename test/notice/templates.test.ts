@@ -72,7 +72,7 @@ describe('editions for a country', () => {
     expect(textFor(wanted, country)).toBe(text)
   })
 
-  test('a channel with a text of its own in the language has no edition of SMS in it', () => {
+  test('a channel with a separate text in the language has no edition of SMS in it', () => {
     const both = load({
       't/sms.en.IN.txt': 'India {{code}}',
       't/sms.hi.IN.txt': 'Hindi {{code}}',
@@ -358,7 +358,7 @@ describe('readTemplates', () => {
     expect(() => load(files)).toThrow(/a\/letter.*b\/sms.*c\/email/s)
   })
 
-  test('a folder that is not there is said so', () => {
+  test('a folder that is not there is reported', () => {
     expect(() => loadTemplates('/nowhere/at/all')).toThrow(/ENOENT/)
   })
 

@@ -244,7 +244,7 @@ test('SIGHUP with a new rule: it stands at 0 before it refuses anything (I28)', 
   })
 })
 
-test('promtool: the configurations hold, and every alert does as its cases say', async () => {
+test('promtool: the configurations hold, and every alert does as its cases demand', async () => {
   const folder = pathOf('deploy/prometheus')
   for (const file of ['prometheus.yml', 'systemd.yml']) {
     expect(await promtool(folder, 'check', 'config', file)).toContain('SUCCESS')

@@ -275,7 +275,7 @@ test.each([
     `export { default } from '${new URL(example, `file://${repositoryRoot}`)}'`,
     /its export `conformance` lacks startFarEnd, settings, secrets, message, expected/,
   ],
-])('conformance of %s → one line that says so, and exit code 1', async (name, text, expected) => {
+])('conformance of %s → one line about it, and exit code 1', async (name, text, expected) => {
   const file = join(inject('runFolder'), `${name.replaceAll(' ', '-')}.mjs`)
   if (text !== undefined) writeFileSync(file, text)
   const { code, stderr } = await conformance(file)

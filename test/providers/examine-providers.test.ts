@@ -130,7 +130,7 @@ test('smpp: taken, refused, silent', async () => {
   expect(await smpp('pass')).toMatchObject({ state: 'error' })
 })
 
-test('others say that they cannot be asked', async () => {
+test('others report that they cannot be asked', async () => {
   const webhook = { kind: 'webhook', url: 'http://127.0.0.1:1', secret: 'a secret of the carrier' }
   expect(await examine(webhook)).toMatchObject({
     state: 'ok',
@@ -139,7 +139,7 @@ test('others say that they cannot be asked', async () => {
   expect(await examine({ kind: 'sandbox' })).toMatchObject({ state: 'ok' })
 })
 
-test("somebody else's kind: a probe that throws, one that never ends", async () => {
+test('a kind of another author: a probe that throws, one that never ends', async () => {
   const kind = createProviderKinds().find('sandbox') as ProviderKind
   const probed = (probe: ProviderKind['probe']) => examineKind({ ...kind, kind: 'acme', probe }, {})
   expect(

@@ -200,7 +200,7 @@ describe('sandbox', () => {
   })
 })
 
-test('Redis gives no answer: reading and emptying say so, as everything that needs it does', async () => {
+test('Redis gives no answer: reading and emptying report it, as everything that needs it does', async () => {
   const away = async () => Promise.reject(new Error('Connection is closed.'))
   const outbox = createSandboxOutbox({ xrevrange: away, del: away } as unknown as RedisClient, 'x:')
   await expect(outbox.list()).rejects.toBeInstanceOf(Unavailable)

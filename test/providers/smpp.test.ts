@@ -90,7 +90,7 @@ describe('smpp', () => {
     [-5_000, 1],
     [40 * 86_400_000, 28 * 86_400],
   ])(
-    'says of each part of a message with %d ms left that it is worth delivering for %d s',
+    'gives each part of a message with %d ms left a validity of %d s',
     async (leftMs, expected) => {
       const { farEnd, provider } = await start()
       const sent = { ...message, noticeId: newId(), text: 'a'.repeat(200) }
@@ -686,7 +686,7 @@ describe('smpp', () => {
       [86_399, '000000235959000R'],
       [90_061, '000001010101000R'],
       [28 * 86_400, '000028000000000R'],
-    ])('write %d s as section 7.1.1 says: %s', (validSeconds, expected) => {
+    ])('write %d s as in section 7.1.1: %s', (validSeconds, expected) => {
       const address = { ton: 1, npi: 1, digits: '4477' }
       const body = encodeShortMessage({
         ...{ source: address, destination: address, esmClass: 0, registeredDelivery: 1 },

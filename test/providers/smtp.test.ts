@@ -319,7 +319,7 @@ describe('smtp', () => {
     ['RCPT', '550 5.2.252 SendAsDenied', 'rejected'],
     ['DATA', '554 5.2.1 Mailbox disabled', 'invalid_recipient'],
     ['DATA', '454 Throttling failure: Maximum sending rate exceeded', 'postponed'],
-  ] as const)('tells by the reply to %s: %s is %s (F19)', async (step, line, kind) => {
+  ] as const)('the reply to %s: %s is %s (F19)', async (step, line, kind) => {
     const { port, answer, taken } = await start()
     answer(step, line)
     const provider = create(`smtp://127.0.0.1:${port}`)
@@ -497,7 +497,7 @@ describe('smtp', () => {
     ['answers MAIL with 421, after a mail on the connection', '421', 1, 'accepted', 2],
     ['answers MAIL with 421, on a new connection', '421', 0, 'unavailable', 1],
   ] as const)(
-    'a server that %s: one more connection only for a connection that was used',
+    'a server that %s: another connection only for a connection that was used',
     async (_, how, mailsBefore, kind, expected) => {
       let [mails, connections] = [0, 0]
       const { port, behave, taken } = await start({

@@ -61,7 +61,7 @@ describe('twilio', () => {
     [300, '1'],
     [-1_000, '1'],
     [86_400_000, '36000'],
-  ])('a message with %d ms left is worth delivering for %s s', async (leftMs, expected) => {
+  ])('a message with %d ms left has a validity of %s s', async (leftMs, expected) => {
     const farEnd = await startTwilioFarEnd(accountSid, authToken)
     const settings = twilio.settings.parse({
       ...entry,

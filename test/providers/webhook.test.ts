@@ -64,7 +64,7 @@ describe('webhook', () => {
     [504, '', { kind: 'unknown', detail: 'webhook HTTP 504' }],
     [524, '', { kind: 'unknown', detail: 'webhook HTTP 524' }],
     [410, '', { kind: 'unavailable', detail: 'webhook HTTP 410' }],
-  ])('takes %i %s for what it says', async (status, body, expected) => {
+  ])('takes %i %s as what it means', async (status, body, expected) => {
     expect((await sendTo({ status, body })).result).toEqual(expected)
   })
 

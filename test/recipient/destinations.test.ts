@@ -49,7 +49,7 @@ describe('types', () => {
     expect(listed('voice', numbers.fixed_line).kind).toBe('not_allowed')
   })
 
-  test.each(Object.entries(never))('%s: never, whatever is allowed', (_, to) => {
+  test.each(Object.entries(never))('%s: never, with anything allowed', (_, to) => {
     expect(kindOf({ types: Object.keys(numbers) as Type[] }, to)).toBe('invalid')
   })
 

@@ -123,7 +123,7 @@ test('DKIM without a selector: not checked, and the advice names the option', as
   expect((await examine({}))[2]).toMatch(/^warning: DKIM is not checked/)
 })
 
-test('DMARC of the domain above has a policy of its own for subdomains; of two records none counts', async () => {
+test('DMARC of the domain above has a separate policy for subdomains; of two records none counts', async () => {
   const above = { '_dmarc.acme.test': { txt: ['v=DMARC1; p=none; sp=reject'] } }
   expect((await examine(above, undefined, 'mail.acme.test'))[3]).toBe('ok: DMARC has sp=reject')
   expect((await examine(above))[3]).toMatch(/^warning: DMARC has p=none/)

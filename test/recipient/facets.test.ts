@@ -31,7 +31,7 @@ test.each([
   expect(maskRecipient(channel, to)).toBe(shown)
 })
 
-test('mask: a channel of a newer Postern tells nothing of its recipient', () => {
+test('mask: a channel of a newer Postern shows nothing of its recipient', () => {
   expect(maskRecipient('pigeon', '+8613800138000')).toBe('***')
 })
 

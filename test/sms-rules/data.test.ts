@@ -77,7 +77,7 @@ test('there are at least 40 countries and 150 cases, half of them written before
   expect(new Set(cases.map(({ country }) => country))).toEqual(new Set(countries()))
 })
 
-test('every case finds what its source says, and nothing else', () => {
+test('every case finds what its source demands, and nothing else', () => {
   const wrong = cases.flatMap(({ name, finds, source, blind, ...sms }) => {
     const found = checkSms(sms)
     return String(pairs(found)) === String(pairs(finds))

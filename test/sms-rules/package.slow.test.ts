@@ -44,7 +44,7 @@ test('it has at most 300 kB, asks for no package, and holds every country', asyn
   ).toEqual([])
 })
 
-test('publint and arethetypeswrong have nothing to say', async () => {
+test('publint and arethetypeswrong find nothing', async () => {
   const { messages } = await publint({ pkgDir: installed })
   expect(messages).toEqual([])
   const { buffer, byteOffset, byteLength } = await readFile(tarball)

@@ -33,7 +33,7 @@ test.each([
   ['28P01', 'refuses the password'],
   ['55000', 'takes no connections to this database'],
 ])(
-  'a server that says %s (%s) is out of reach, for statements and for typed reads',
+  'a server that answers %s (%s) is out of reach, for statements and for typed reads',
   async (sqlState) => {
     const database = openDatabase(await startRefusing(sqlState), {
       maxConnections: 2,

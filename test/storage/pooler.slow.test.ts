@@ -93,7 +93,7 @@ test.skipIf(!program).each([
 )
 
 test.skipIf(!program)(
-  'F36: PgBouncer in transaction mode whose user has our time limit → sends are 503 at worst, never 500 (skipped where pgbouncer cannot be installed)',
+  'F36: PgBouncer in transaction mode whose user has Postern’s time limit → sends are 503 at worst, never 500 (skipped where pgbouncer cannot be installed)',
   async () => {
     const [redis, direct] = [await testRedis(), await testDatabase()]
     await direct.pool.query(`DO $$ BEGIN

@@ -173,7 +173,7 @@ test('a wrong code that began a lock is a row each time', async () => {
 })
 
 describe('admitted sends', () => {
-  test('within the bound: each is a row, and a failed send has one more', async () => {
+  test('within the bound: each is a row, and a failed send has another', async () => {
     const { decide, rows, recorder } = open()
     const { fields, requestId } = decide(person.to)
     recorder.released(fields, requestId)

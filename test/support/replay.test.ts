@@ -134,7 +134,7 @@ test('a rule that is gone has its row, and a new one too; one that only observes
   expect(changes).toMatchObject([{ was: 'refused', now: 'admitted', requests: 1 }])
 })
 
-test('mode challenge asks pages that solved nothing, and no one else', async () => {
+test('mode challenge asks pages that solved nothing, and no other caller', async () => {
   const page = { policy: 'browser', isSolved: false }
   const records = [
     sent(0, ada),
@@ -204,7 +204,7 @@ test('a right code counts in no budget of guesses', async () => {
   expect((await run([wrong, next], policiesOf([], budget))).changes).toHaveLength(1)
 })
 
-test('prices are those of the new file; one message above a budget is refused by its rule', async () => {
+test('the prices of the new file apply; one message above a budget is refused by its rule', async () => {
   const spend = (limit: number) =>
     policiesOf([{ name: 'spend', key: '{app}', sliding: `${limit} per 24h`, permits: 'price' }])
   const records = [sent(0, ada), sent(100, bob)]

@@ -22,7 +22,7 @@ function openRedis(url: string, options = {}): Redis {
 }
 
 describe('testRedis', () => {
-  test('two in one run are given databases of their own', async () => {
+  test('two in one run are given separate databases', async () => {
     const other = await testRedis()
     await redis.client.set('key', 'first')
     expect(await other.client.get('key')).toBe(null)
@@ -51,7 +51,7 @@ test('testDatabase: each clone is its own and disappears with the test', async (
   await expect(second.pool.query('SELECT * FROM mine')).rejects.toThrow(/does not exist/)
 })
 
-test('a Redis of its own: frozen it stays silent, thawed it answers, killed and started it has its data on the same port', async () => {
+test('a separate Redis: frozen it stays silent, thawed it answers, killed and started it has its data on the same port', async () => {
   const server = await ownRedis()
   const client = openRedis(server.url, { commandTimeout: 300 })
   await eventually(() => client.set('key', 'kept'))
@@ -66,7 +66,7 @@ test('a Redis of its own: frozen it stays silent, thawed it answers, killed and 
   expect(await eventually(() => client.get('key'))).toBe('kept')
 })
 
-test('a PostgreSQL of its own: frozen it stays silent on open connections, thawed it answers', async () => {
+test('a separate PostgreSQL: frozen it stays silent on open connections, thawed it answers', async () => {
   const server = await ownPostgres()
   const client = new pg.Client({ connectionString: server.url, query_timeout: 300 })
   client.on('error', () => {})
@@ -98,7 +98,7 @@ describe('startTcpProxy', () => {
     await eventually(async () => (await direct.get('n')) === '1')
   })
 
-  test('answers dropped: the work is done and the caller hears nothing', async () => {
+  test('answers dropped: the work is done and the caller gets nothing', async () => {
     const { proxy, client, direct } = await redisBehindProxy()
     proxy.dropAnswers()
     await expect(client.incr('n')).rejects.toThrow(/timed out/)

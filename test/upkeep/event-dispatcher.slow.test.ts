@@ -52,7 +52,7 @@ test('a receiver that gave no answer: its events are put off without a call, the
   expect(silent.told).toHaveLength(2)
 })
 
-test('a receiver that hangs does not hold up the others, and gets all of its events when it is back', async () => {
+test('a receiver that hangs does not delay the others, and gets all of its events when it is back', async () => {
   const [hanging, healthy] = [await startReceiver(), await startReceiver()]
   const outbox = await openOutbox()
   outbox.start([

@@ -120,7 +120,7 @@ test('type and app choose the first receiver that fits; what none wants goes wit
   expect(await outbox.told('taken', 'captcha.passed')).toBe(0)
 })
 
-test('a receiver that answers, whatever it says, is not left alone', async () => {
+test('a receiver that gives any answer is not left alone', async () => {
   const receiver = await startReceiver(({ event }) => (event.data.n === 1 ? 503 : 204))
   const outbox = await openOutbox({ pollMs })
   outbox.start([{ url: receiver.url, secret }])

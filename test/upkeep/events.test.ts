@@ -85,7 +85,7 @@ const leaseMs = 15_000
 const letPass = ({ database }: Pick<Postern, 'database'>) =>
   database.pool.query("UPDATE event SET due_at = now() - interval '1 h'")
 
-test('sent, failed, passed and locked are told once, signed, masked and without the code (I14)', async () => {
+test('sent, failed, passed and locked are sent once, signed, masked and without the code (I14)', async () => {
   const receiver = await startReceiver()
   const { postern, farEnd } = await startTelling({ url: receiver.url, secret })
   const [good, bad, locked] = [freshPhone(), freshPhone(), freshPhone()]
@@ -142,7 +142,7 @@ test('sent, failed, passed and locked are told once, signed, masked and without 
   expect(told).toHaveLength(5)
 })
 
-test('a worker killed between the move and the telling: another tells it, under the same id', async () => {
+test('a worker killed between the move and the event: another sends it, under the same id', async () => {
   const receiver = await startReceiver()
   const policyFile = policyFileFor(await startFarEnd(), { url: receiver.url, secret })
   // Under the prefix of a process, which is the worker here.
@@ -166,7 +166,7 @@ test('a worker killed between the move and the telling: another tells it, under 
   await eventually(async () => (await left(postern)) === 0)
 })
 
-test('a receiver that is down: told again with growing pauses, and given up after a day', async () => {
+test('a receiver that is down: sent again with growing pauses, and given up after a day', async () => {
   const receiver = await startReceiver(() => 503)
   const [redis, database] = [await testRedis(), await testDatabase()]
   // With PostgreSQL's clock standing still, no event comes again before the test has seen its pause.
@@ -200,7 +200,7 @@ test('a receiver that is down: told again with growing pauses, and given up afte
   expect(metrics).toMatch(/^postern_events_total\{.*outcome="given_up".*\} 1$/m)
 })
 
-test('delivered by a receipt is told too', async () => {
+test('delivered by a receipt is sent too', async () => {
   const receiver = await startReceiver()
   const events = { url: receiver.url, secret, types: ['notice.delivered'] }
   const { postern } = await startTelling(events)
@@ -220,7 +220,7 @@ test('delivered by a receipt is told too', async () => {
   })
 })
 
-describe('who is told what', () => {
+describe('receivers and their events', () => {
   test('types and app choose the receiver; an event without a receiver is not written', async () => {
     const [others, failures] = [await startReceiver(), await startReceiver()]
     const { postern, farEnd } = await startTelling([

@@ -117,7 +117,7 @@ test('a notice that has been due for less than 5 s is left to the job that carri
   expect(queued).toEqual([nobodyCarries])
 })
 
-test('early receipts that cannot be looked at: notices are put back on the queue all the same', async () => {
+test('early receipts that cannot be read: notices are still put back on the queue', async () => {
   const { look, due, queued } = await standingStill(async () => {
     throw new Error('no such table')
   })
@@ -127,7 +127,7 @@ test('early receipts that cannot be looked at: notices are put back on the queue
   expect(queued).toEqual([overdue])
 })
 
-test('the age of the oldest notice cannot be read: notices are put back on the queue all the same', async () => {
+test('the age of the oldest notice cannot be read: notices are still put back on the queue', async () => {
   const { url, pool } = await testDatabase()
   const { queued } = startOver(url, {
     oldestOpenSeconds: async () => {

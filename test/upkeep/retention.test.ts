@@ -90,7 +90,7 @@ async function table() {
 }
 
 describe('partitions', () => {
-  test('three are made ahead, to the end of a week each; a row goes where its id says, with index and trigger', async () => {
+  test('three are made ahead, to the end of a week each; a row goes where its id belongs, with index and trigger', async () => {
     const { run, insert, partitions, checks, pool, failures } = await table()
     await run()
     await run()
@@ -126,7 +126,7 @@ describe('partitions', () => {
     expect(await partitions()).toEqual([...later, 'notice_default'])
   })
 
-  test('no day is in two partitions, or between two, whatever the weekday of the first pass', async () => {
+  test('no day is in two partitions, or between two, on any weekday of the first pass', async () => {
     for (let day = 0; day < 7; day++) {
       const spans = spansToMake(notices, Date.UTC(2026, 1, 1 + day, 12))
       expect(spans[0]?.fromMs).toBe(Date.UTC(2026, 1, 3 + day))
@@ -232,7 +232,7 @@ describe('rows of the default partition', () => {
 })
 
 describe('recipients', () => {
-  test('erased after their time; younger ones and those of open notices stay until theirs', async () => {
+  test('erased after their time; younger ones and rows of open notices stay until theirs', async () => {
     const { run, insert, end, recipientOf } = await table()
     const past = nowMs - policy.recipientMs
     const [old, open, later, young] = [
@@ -340,7 +340,7 @@ describe('what erasing costs', () => {
     expect(rows[0].leastMs).toBeGreaterThan(195)
   })
 
-  test('told to stop within a block: the next pass does the rest', async () => {
+  test('stopped within a block: the next pass does the rest', async () => {
     const { url, pool, insertMany, count, run } = await table()
     await moveDatabaseClock({ pool }, `to_timestamp(${nowMs / 1_000})`)
     await insertMany(100, past)
@@ -447,7 +447,7 @@ test('four workers at once: no error, one table (I11)', async () => {
   expect(await partitions()).toHaveLength(ahead.length + 1)
 })
 
-test('told to stop in the middle of a statement: it ends at once and reports nothing', async () => {
+test('stopped in the middle of a statement: it ends at once and reports nothing', async () => {
   const { url, pool } = await table()
   const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
   releaseLater(() => database.close())

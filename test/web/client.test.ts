@@ -6,7 +6,7 @@ import { createPosternClient } from '../../web/client.ts'
 import { startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 
-test('sends and checks; every refusal is a value told apart by its code', async () => {
+test('sends and checks; every refusal is a value with a separate code', async () => {
   const postern = await startPostern()
   const key = await publishableKey(postern.database)
   const client = createPosternClient({ src: `${postern.url}/`, key })
@@ -47,7 +47,7 @@ test('sends and checks; every refusal is a value told apart by its code', async 
   })
 })
 
-test('what is none of ours, and nobody there: unavailable, internal, unreachable', async () => {
+test('no answer of Postern, and no server there: unavailable, internal, unreachable', async () => {
   let [status, text] = [502, '<h1>Bad gateway</h1>']
   const server = createServer((_, response) =>
     response.writeHead(status, { 'retry-after': '7' }).end(text),

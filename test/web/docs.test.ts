@@ -52,7 +52,7 @@ test('the build shortens each variable of the style to another name', () => {
   expect(new Set(names.map((name) => name.slice(0, 5))).size).toBe(names.length)
 })
 
-test('colours are those of web/brand, and docs/code-field.md lists them', () => {
+test('colours come from web/brand, and docs/code-field.md lists them', () => {
   const brand = readFileSync(`${repositoryRoot}web/brand/brand.css`, 'utf8')
   const style = readFileSync(`${repositoryRoot}web/style.ts`, 'utf8')
   const ofBrand = {

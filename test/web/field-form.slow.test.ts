@@ -82,7 +82,7 @@ describe('`required` is known to the browser', () => {
     expect(await partsOf(page).address.getAttribute('aria-invalid')).toBe('false')
   })
 
-  test('the button pressed: the browser goes to the first input that is missing, and the field says what it misses', async () => {
+  test('the button pressed: the browser goes to the first input that is missing, and the field names what it misses', async () => {
     const name = '<label>Name <input name="nick" required></label>'
     const page = await openField(browser, postern, {
       attributes: 'channels="email" required',
@@ -121,7 +121,7 @@ describe('`required` is known to the browser', () => {
     await said(page).toBe('Confirm this with a code first.')
   })
 
-  test('with `novalidate`: the form is held all the same', async () => {
+  test('with `novalidate`: the form is still held', async () => {
     const page = await openField(browser, postern, {
       attributes: 'required',
       body: '{field}<button>Go</button>',
@@ -201,7 +201,7 @@ describe('`autosubmit`', () => {
     expect(submits()).toBe(1)
   })
 
-  test('another input is missing: the browser says so, and sends nothing', async () => {
+  test('another input is missing: the browser shows it, and sends nothing', async () => {
     const page = await openField(browser, postern, {
       attributes: 'channels="email" autosubmit',
       body,

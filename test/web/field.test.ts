@@ -323,7 +323,7 @@ describe('the texts of a language, which the field brings from its service', () 
     await said(page).toContain('is on its way')
   })
 
-  test('texts are shown as they are, and those of the page replace them', async () => {
+  test('texts are shown as they are, and texts of the page replace them', async () => {
     const { page } = await open(field('text-sms-label="手机"'), () => newCode(), {
       lang: 'zh',
       texts: (route) => route.fulfill({ json: { send: '<img src=x onerror=alert(1)>' } }),

@@ -25,7 +25,7 @@ const exampleOf = (country: CountryCode) => {
 }
 
 describe('calling codes', () => {
-  test('are those of the library of the service, for each of its countries and no other', () => {
+  test('are the library’s of the service, for each of its countries and no other', () => {
     const countries = getCountries()
     expect(countries.length).toBeGreaterThan(200)
     for (const country of countries) {

@@ -82,7 +82,7 @@ describe('the whole way', () => {
     await sendTo(await openField(browser, postern, { head }), newNumber())
   })
 
-  test('a plain form carries the pass and whose it is, and nothing else of ours; with `required` never before', async () => {
+  test('a plain form carries the pass and whose it is, and nothing else of Postern; with `required` never before', async () => {
     const page = await openField(browser, postern, {
       attributes: 'channels="email" required',
       body: '{field}<input name="nick" value="x"><button>Go</button>',
@@ -211,7 +211,7 @@ describe('the whole way', () => {
   })
 })
 
-describe('refusals say what to do', () => {
+describe('refusals show what to do', () => {
   test('wrong: tries left, then none: the field is closed until a new code', async () => {
     const page = await openField(browser, postern)
     const code = await sendTo(page, newNumber())
@@ -312,7 +312,7 @@ describe('refusals say what to do', () => {
   })
 })
 
-describe('what time brings is said, once', () => {
+describe('what time brings is shown, once', () => {
   /** A page whose clock the test moves. */
   async function openWithClock(options: FieldOptions = {}) {
     const page = await openField(browser, postern, options)
@@ -395,7 +395,7 @@ describe('what time brings is said, once', () => {
     },
   )
 
-  test('the countdown of the last second; then a resend: the old code does not pass, and that is said', async () => {
+  test('the countdown of the last second; then a resend: the old code does not pass, and that is shown', async () => {
     const page = await openWithClock()
     const first = newNumber()
     await sendTo(page, first)
@@ -464,7 +464,7 @@ describe('what time brings is said, once', () => {
 })
 
 describe('a lock of checks', () => {
-  test('the shipped one: after three wrong guesses a new code passes; after nine it says until when', async () => {
+  test('the shipped one: after three wrong guesses a new code passes; after nine it shows until when', async () => {
     const lockout = { limit: 9, window: '15m', lock: '15m' }
     const check = [{ name: 'guesses', key: '{channel}:{to}:{ip}', lockout }]
     const service = await startPostern({ policyFile: { policies: { ...noLimits, check } } })
@@ -508,7 +508,7 @@ describe('a lock of checks', () => {
   const lockedForMs = 900_000
   const wrong = (more: object) => answerWith(422, { code: 'code_mismatch', triesLeft: 0, ...more })
 
-  test('begun by a wrong code: until when, a countdown, nothing that would fail; a reload keeps it; then it is over', async () => {
+  test('begun by a wrong code: until when, a countdown, nothing that would fail; a reload keeps it; then it has ended', async () => {
     const page = await openField(browser, postern, { lang: 'en-GB' })
     await page.clock.install({ time: new Date(2026, 10, 23, 14, 20, 30) })
     await page.reload()
@@ -543,7 +543,7 @@ describe('a lock of checks', () => {
   test.each([
     ['tries are left, the lock ends before the code does', 1, 30_000, 'You can type the code now.'],
     ['no try is left', 0, 90_000, 'You can request a code now.'],
-  ])('%s: what can be done then is said', async (_, triesLeft, lockedForMs, then) => {
+  ])('%s: what can be done then is shown', async (_, triesLeft, lockedForMs, then) => {
     const page = await openField(browser, postern)
     await page.clock.install()
     await page.reload()
@@ -775,7 +775,7 @@ describe('phone numbers', () => {
     await said(page).toBe('Confirmed.')
   })
 
-  test('the form’s reset goes back to the first country; its fields are ours alone', async () => {
+  test('the form’s reset goes back to the first country; its fields are Postern’s alone', async () => {
     const page = await openField(browser, postern, {
       attributes: 'countries="GB,CN"',
       body: '{field}<input name="nick"><button type="reset">Clear</button>',
@@ -904,7 +904,7 @@ describe('what a visitor stumbles over', () => {
   })
 
   test.each([360, 600, 1440])(
-    '%i px: while the script is loaded nothing is said, and nothing moves when it is there',
+    '%i px: while the script is loaded nothing is shown, and nothing moves when it is there',
     async (width) => {
       const context = { viewport: { width, height: 700 } }
       const page = await openField(browser, postern, { context, head: reservedRoom })
@@ -976,7 +976,7 @@ describe('challenges', () => {
     expect(asked).toBe(4)
   })
 
-  test('turnstile: the page hears the site key, shows the widget in our place, and hands in the token', async () => {
+  test('turnstile: the page gets the site key, shows the widget in its place, and hands in the token', async () => {
     const page = await openField(browser, postern, {
       head: `<script>addEventListener('challenge', (event) => {
         event.preventDefault()
@@ -1047,7 +1047,7 @@ describe('in a page of another origin', () => {
   test.each([
     ['no key lists: neither key nor address is sent', false, ['GET 403']],
     ['only another key lists', true, ['POST 403']],
-  ])('that %s; the field and the console say so', async (_, hasOther, expected) => {
+  ])('that %s; the field and the console show it', async (_, hasOther, expected) => {
     const { page, service, origin, complaints } = await openForeign({}, ['https://shop.example'])
     if (hasOther) await publishableKey(service.database, { origins: [origin] })
     const answers: string[] = []
@@ -1062,7 +1062,7 @@ describe('in a page of another origin', () => {
     expect(complaints.join()).toContain('was refused')
   })
 
-  test('with nobody there: no answer, as ever', async () => {
+  test('with no server there: no answer, as ever', async () => {
     const { page } = await openForeign()
     await page.route('**/v1/**', (route) => route.abort())
     await partsOf(page).address.fill('g@shop.example')
@@ -1070,7 +1070,7 @@ describe('in a page of another origin', () => {
     await said(page).toContain('The service does not answer right now.')
   })
 
-  test('a strict Content-Security-Policy, integrity, and a challenge, in another language: all of it works, and the browser has nothing to say', async () => {
+  test('a strict Content-Security-Policy, integrity, and a challenge, in another language: all of it works, and the browser reports nothing', async () => {
     const rules = [{ name: 'human', key: '{ip}', sliding: '1 per 1h', mode: 'challenge' }]
     const { page, service, complaints } = await openForeign(
       {

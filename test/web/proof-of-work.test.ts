@@ -15,18 +15,21 @@ test.each([
   [300, 'PBKDF2/SHA-256', 32],
   [70_000 % 997, 'PBKDF2/SHA-512', 64],
   [40, 'PBKDF2/SHA-384', 48],
-])('counter %i by %s with keys of %i bytes: what ours solves altcha-lib takes', async (...of) => {
-  const challenge = await offer(...of)
-  const answer = JSON.parse(Buffer.from(await solve(challenge), 'base64').toString())
-  expect(answer.challenge).toEqual(challenge)
-  expect(answer.solution.counter).toBe(of[0])
-  const { solution } = answer
-  // By the signature of the key, and by deriving it again.
-  for (const keys of [secrets, { hmacSignatureSecret: 'a' }]) {
-    const { verified } = await verifySolution({ challenge, solution, deriveKey, ...keys })
-    expect(verified).toBe(true)
-  }
-})
+])(
+  'counter %i by %s with keys of %i bytes: what Postern solves altcha-lib accepts',
+  async (...of) => {
+    const challenge = await offer(...of)
+    const answer = JSON.parse(Buffer.from(await solve(challenge), 'base64').toString())
+    expect(answer.challenge).toEqual(challenge)
+    expect(answer.solution.counter).toBe(of[0])
+    const { solution } = answer
+    // By the signature of the key, and by deriving it again.
+    for (const keys of [secrets, { hmacSignatureSecret: 'a' }]) {
+      const { verified } = await verifySolution({ challenge, solution, deriveKey, ...keys })
+      expect(verified).toBe(true)
+    }
+  },
+)
 
 test('a challenge without a known counter, by a prefix of zeros', async () => {
   const challenge = await createChallenge({

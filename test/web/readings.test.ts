@@ -73,26 +73,23 @@ test.each([
   [11_520_000, '3:12:00'],
 ])('%i ms are shown as %s', (ms, text) => expect(timeLeft(ms)).toBe(text))
 
-test.each([0, 1, 1_790_000_000_123, 2 ** 48 - 1])(
-  'an id made at %i ms tells that time',
-  (nowMs) => {
-    expect(idTimeMs(newId(nowMs))).toBe(nowMs)
-  },
-)
+test.each([0, 1, 1_790_000_000_123, 2 ** 48 - 1])('an id made at %i ms has that time', (nowMs) => {
+  expect(idTimeMs(newId(nowMs))).toBe(nowMs)
+})
 
 test.each([
   ['made between the question and now', -500, 0],
   ['a second apart is right', 900, 0],
   ['an hour ahead', -3_600_000, 3_600_000],
   ['an hour behind', 3_600_000, -3_600_000],
-])('our clock, by an id: %s', (_, madeInMs, aheadMs) => {
+])('the clock of the page, by an id: %s', (_, madeInMs, aheadMs) => {
   const now = Date.now()
   const found = clockAheadMs(newId(now + madeInMs), now - 1_000)
   if (aheadMs === 0) expect(found).toBe(0)
   else expect(Math.abs(found - aheadMs)).toBeLessThan(1_000)
 })
 
-test('a pass says how long it is taken; what is none says nothing', () => {
+test('a pass has the time until its end; what is none has nothing', () => {
   const payload = Buffer.from(JSON.stringify({ iat: 1_000, exp: 1_300, sub: '?>~' }))
   expect(lifeOfPassMs(`e30.${payload.toString('base64url')}.x`)).toBe(300_000)
   for (const other of ['', 'x', 'a.b.c', 'a.e30.c']) expect(lifeOfPassMs(other)).toBe(Infinity)

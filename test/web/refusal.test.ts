@@ -118,7 +118,7 @@ test.each([{}, { errors: { to: ['is required'] } }])(
   },
 )
 
-test('one try is said in the singular, and no other number has that sentence', () => {
+test('one try is written in the singular, and no other number has that sentence', () => {
   expect(languages.en.field.wrongOne).toMatch(/one try left/)
   expect(languages.en.field.wrong).toMatch(/\{n\} tries left/)
   expect(languages.zh.field.wrongOne).toContain('1 次')
