@@ -205,6 +205,7 @@ try {
   await playMail('Mail, each file', mailAttacks, shipped)
   const { 'at one domain': atOneDomain } = mailAttacks
   await playMail('Mail, one rule', { 'at one domain': atOneDomain }, mailRules)
+  await playOwners()
   await playGuesses()
   await playFloods()
 } finally {
@@ -323,44 +324,64 @@ async function playMail(
   }
 }
 
-async function playGuesses(): Promise<void> {
-  if (!'guessing'.includes(wanted)) return
+/** Two owners under the same attack: one in a new browser, one in a browser that has signed in before. */
+async function playOwners(): Promise<void> {
+  if (!'guessing and bombing of one number'.includes(wanted)) return
   const row = openTable(
-    'Guessing',
+    'Guessing and bombing of one number, 12 days',
+    'browser of the owner',
+    'attackers solve',
+    'guesses',
+    'compared',
+    'most a day',
+    'solved',
+    'chance of one right',
+    'most messages a day',
+    'sign-ins',
+    'replaced code',
+    'failed',
+  )
+  for (const [name, file] of Object.entries(shipped)) {
+    for (const isSolving of [false, true]) {
+      if (isSolving && !asks(file)) continue
+      for (const bombs of [0, 20]) {
+        for (const isKnown of [false, true]) {
+          const one = await inWorld(file, isSolving, (world) => guessOne(world, { isKnown, bombs }))
+          row(
+            `${name}, ${bombs === 0 ? 'guessing' : 'guessing and bombing'}`,
+            isKnown ? 'known' : 'new',
+            isSolving ? 'all' : 'none',
+            one.made,
+            one.compared,
+            one.comparedADay,
+            one.solved,
+            `${(100 * one.chance).toFixed(2)} %`,
+            one.messagesADay,
+            one.signIns,
+            one.replaced,
+            one.failedSignIns,
+          )
+        }
+      }
+    }
+  }
+}
+
+async function playGuesses(): Promise<void> {
+  if (!'5,000 numbers'.includes(wanted)) return
+  const row = openTable(
+    'Guessing at 5,000 numbers, a day',
     'attackers solve',
     'guesses',
     'compared',
     'solved',
     'chance of one right',
-    'sign-ins of the owner',
-    'failed',
   )
   for (const [name, file] of Object.entries(policies)) {
     for (const isSolving of [false, true]) {
-      const one = await inWorld(file, isSolving, guessOne)
-      const shown = (chance: number) => `${(100 * chance).toFixed(2)} %`
-      const solves = isSolving ? 'all' : 'none'
-      row(
-        `${name}: one number, 12 days`,
-        solves,
-        one.made,
-        one.compared,
-        one.solved,
-        shown(one.chance),
-        one.signIns,
-        one.failedSignIns,
-      )
       const many = await inWorld(file, isSolving, (world) => guessMany(world, 5_000))
-      row(
-        `${name}: 5,000 numbers, a day`,
-        solves,
-        many.made,
-        many.compared,
-        many.solved,
-        shown(many.chance),
-        '–',
-        '–',
-      )
+      const chance = `${(100 * many.chance).toFixed(2)} %`
+      row(name, isSolving ? 'all' : 'none', many.made, many.compared, many.solved, chance)
     }
   }
 }

@@ -1,4 +1,10 @@
-/** Sends and checks codes from a page with a publishable key. Network errors are returned too: nothing throws. */
+/**
+ * Sends and checks codes from a page with a publishable key. Network errors are returned too: nothing throws.
+ *
+ * After a right code, the service answers a token that makes this browser a known one for the address: strangers then use
+ * up none of its limits. The token is kept, and sent with later requests for the address. It outlives the tab. Its name has
+ * only a short hash of the address, because the address must not outlive the tab.
+ */
 import type { AltchaChallenge } from './proof-of-work.ts'
 
 export type Channel = 'sms' | 'email' | 'voice' | 'whatsapp' | 'telegram'
@@ -93,8 +99,9 @@ export function createPosternClient({ src, key }: { src: string; key: string }) 
 
   async function post<Answer>(
     path: string,
-    body: object,
+    body: { channel: string; to: string },
     idempotencyKey?: string,
+    known = knownOf(key, body),
   ): Promise<Result<Answer>> {
     try {
       const response = await fetch(base + path, {
@@ -104,12 +111,17 @@ export function createPosternClient({ src, key }: { src: string; key: string }) 
           'content-type': 'application/json',
           ...(idempotencyKey ? { 'idempotency-key': idempotencyKey } : {}),
         },
-        body: JSON.stringify(body),
+        body: JSON.stringify({ ...body, known: known || undefined }),
         credentials: 'omit',
         signal: AbortSignal.timeout(timeoutMs),
       })
       const answer: unknown = await response.json().catch(() => null)
-      if (response.ok && answer) return { ok: true, answer: answer as Answer }
+      if (response.ok && answer) {
+        keep(key, body, answer)
+        return { ok: true, answer: answer as Answer }
+      }
+      // A service of an older version does not accept the token.
+      if (known && response.status === 400) return post(path, body, idempotencyKey, '')
       return { ok: false, problem: problemOf(response, answer as { code?: unknown } | null) }
     } catch (error) {
       return { ok: false, problem: await whyNothing(base + path, error) }
@@ -122,6 +134,32 @@ export function createPosternClient({ src, key }: { src: string; key: string }) 
 
     check: (body: CheckRequest) => post<Passed>('/v1/captchas/check', body),
   }
+}
+
+/** The name of the token. Two addresses may share one, because a token of another address is no error. */
+function nameOf(key: string, { channel, to }: { channel: string; to: string }): string {
+  let hash = 0
+  for (const letter of key + channel + to) hash = (hash * 31 + letter.charCodeAt(0)) | 0
+  return `postern ${hash}`
+}
+
+function knownOf(key: string, body: { channel: string; to: string }): string {
+  try {
+    return localStorage.getItem(nameOf(key, body)) ?? ''
+  } catch {
+    // The browser forbids storage. Then it is a stranger.
+    return ''
+  }
+}
+
+function keep(
+  key: string,
+  body: { channel: string; to: string },
+  answer: { known?: string },
+): void {
+  try {
+    if (answer.known) localStorage.setItem(nameOf(key, body), answer.known)
+  } catch {}
 }
 
 /**

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createPosternClient } from '../../web/client.ts'
 import { startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
@@ -33,7 +33,8 @@ test('sends and checks; every refusal is a value with a separate code', async ()
   const passed = await client.check({ ...check, code })
   expect(passed).toMatchObject({ ok: true, answer: { verified: true } })
   // Its answer may have been lost.
-  expect(await client.check({ ...check, code })).toEqual(passed)
+  const pass = passed.ok && passed.answer.pass
+  expect(await client.check({ ...check, code })).toMatchObject({ ok: true, answer: { pass } })
   const { id: _, ...withoutId } = check
   expect(await client.check({ ...withoutId, code })).toMatchObject({
     problem: { code: 'code_gone' },
@@ -65,4 +66,80 @@ test('no answer of Postern, and no server there: unavailable, internal, unreacha
   server.closeAllConnections()
   await new Promise((resolve) => server.close(resolve))
   expect(await ask()).toEqual({ ok: false, problem: { code: 'unreachable' } })
+})
+
+/** Answers of a service, one after the other. */
+function mockService(...answers: [status: number, body: object][]) {
+  const asked: { known?: string }[] = []
+  vi.stubGlobal('fetch', async (_: string, { body }: { body: string }) => {
+    asked.push(JSON.parse(body))
+    const [status, answer] = answers.shift() ?? expect.unreachable()
+    return new Response(JSON.stringify(answer), { status })
+  })
+  return asked
+}
+
+describe('the token of a known browser', () => {
+  const stored = new Map<string, string>()
+  beforeEach(() => {
+    stored.clear()
+    vi.stubGlobal('localStorage', {
+      getItem: (name: string) => stored.get(name) ?? null,
+      setItem: (name: string, value: string) => void stored.set(name, value),
+    })
+  })
+  afterEach(() => void vi.unstubAllGlobals())
+  const client = createPosternClient({ src: 'https://codes.example', key: 'ppk_x' })
+  const [ada, eve] = [
+    { channel: 'sms', to: '+8613800138000' } as const,
+    { channel: 'sms', to: '+8613800138001' } as const,
+  ]
+  const passes = (known: string) => [200, { verified: true, known }] as [number, object]
+
+  test('kept after a right code for its address and key, without the address, and sent with later calls', async () => {
+    const asked = mockService(passes('t.o.k'), [202, {}], [202, {}], [202, {}], passes('n.e.w'))
+    await client.check({ ...ada, code: '1234' })
+    expect(JSON.stringify([...stored])).not.toContain('138000')
+    await client.send(ada)
+    await client.send(eve)
+    await createPosternClient({ src: 'https://codes.example', key: 'ppk_y' }).send(ada)
+    await client.check({ ...ada, code: '1234' })
+    expect(asked.map(({ known }) => known)).toEqual([
+      undefined,
+      't.o.k',
+      undefined,
+      undefined,
+      't.o.k',
+    ])
+    expect([...stored.values()]).toEqual(['n.e.w'])
+  })
+
+  test('refused by a service of an older version → the same request without it', async () => {
+    const wrong = { code: 'invalid_request', errors: [] }
+    const asked = mockService(
+      passes('t.o.k'),
+      [400, wrong],
+      [202, { id: 'n1' }],
+      [400, wrong],
+      [400, wrong],
+    )
+    await client.check({ ...ada, code: '1234' })
+    expect(await client.send(ada)).toEqual({ ok: true, answer: { id: 'n1' } })
+    expect(await client.send(ada)).toMatchObject({ problem: { code: 'invalid_request' } })
+    expect(asked.map(({ known }) => known)).toEqual([
+      undefined,
+      't.o.k',
+      undefined,
+      't.o.k',
+      undefined,
+    ])
+  })
+
+  test('no storage → a stranger, and no error', async () => {
+    vi.stubGlobal('localStorage', undefined)
+    const asked = mockService(passes('t.o.k'), [202, {}])
+    expect(await client.check({ ...ada, code: '1234' })).toMatchObject({ ok: true })
+    expect(await client.send(ada)).toMatchObject({ ok: true })
+    expect(asked[1]).not.toHaveProperty('known')
+  })
 })

@@ -8,7 +8,8 @@ const script = readFileSync(`${repositoryRoot}web/dist/postern-code.js`, 'utf8')
 export interface Asked {
   path: string
   key: string | undefined
-  body: { channel: string; to: string; scene: string; code?: string; id?: string; locale?: string }
+  body: Record<'channel' | 'to' | 'scene', string> &
+    Partial<Record<'code' | 'id' | 'locale' | 'known', string>>
 }
 
 /** `lost`: the request arrives, and its answer does not. */
@@ -38,7 +39,7 @@ export const newCode = (more: object = {}): Answer => ({
 })
 
 export const pass = 'header.e30.signature'
-export const passed: Answer = {
+export const passed = {
   status: 200,
   body: { verified: true, id: newId(), scene: 'signup', verifiedAt: '2026-11-27T00:00:00Z', pass },
 }
@@ -89,7 +90,7 @@ export async function createMockedPages(browser: Browser) {
     answers: Service,
     { lang = 'en', texts = textsAtOnce }: { lang?: string; texts?: TextService } = {},
   ) {
-    if (html) await page.evaluate('sessionStorage.clear()')
+    if (html) await page.evaluate('sessionStorage.clear(); localStorage.clear()')
     await page.goto('about:blank')
     asked = []
     service = answers

@@ -37,6 +37,21 @@ const passOf = (page: Page) => page.evaluate(`document.querySelector('postern-co
 const run = (page: Page, script: string) =>
   page.evaluate(`{ const field = document.querySelector('postern-code'); ${script} }`)
 
+test('a right code was typed in this browser → later sends and checks for that address have its token, and for another one none', async () => {
+  const known = { ...passed, body: { ...passed.body, known: 'to.k.en' } }
+  const { page, asked } = await open(field(), ({ path }) =>
+    path.endsWith('/check') ? known : newCode(),
+  )
+  for (const to of [number, number, '+8613800138001']) {
+    await send(page, to)
+    await partsOf(page).code.pressSequentially('1234')
+    await said(page).toContain('Confirmed')
+    await page.reload()
+  }
+  const [none, token] = [undefined, 'to.k.en']
+  expect(asked.map(({ body }) => body.known)).toEqual([none, none, token, token, none, none])
+})
+
 describe('where the focus is', () => {
   test('the person types into another input when the code is sent → the focus stays there', async () => {
     const answer = later<ReturnType<typeof newCode>>()
