@@ -210,7 +210,12 @@ describe('the end of a code', () => {
     expect(await send()).toBe('limited')
     const asked = { app, id: first, isPassed: true }
     const ended = await Promise.all(Array.from({ length: 5 }, () => postern.cancelCaptcha(asked)))
-    expect(ended).toEqual(ended.map(() => ({ outcome: 'canceled' })))
+    // On a busy machine, one may come after another has ended.
+    const isEnd = expect.toSatisfy(
+      ({ outcome, reason }) => outcome === 'canceled' || reason === 'used',
+    )
+    expect(ended).toEqual(ended.map(() => isEnd))
+    expect(ended).toContainEqual({ outcome: 'canceled' })
     await eventually(async () => expect(await send()).not.toBe('limited'))
     await postern.cancelCaptcha(asked)
     await postern.cancelCaptcha({ app, id: second })
