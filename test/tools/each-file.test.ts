@@ -46,7 +46,7 @@ function runTests(files: Readonly<Record<string, string>>, ...flags: string[]): 
     {
       cwd: folder,
       encoding: 'utf8',
-      env: { ...process.env, NO_COLOR: '1', TEST_WAIT_MS: '300', TEST_BLOCK_SECONDS: '2' },
+      env: { ...process.env, NO_COLOR: '1', TEST_WAIT_MS: '300', TEST_SPIN_SECONDS: '2' },
     },
   )
   return stdout + stderr
@@ -70,6 +70,6 @@ test('a file that never gives way to another is ended, and named with the place 
   const output = runTests({
     'stuck.test.js': `test('stuck', async function stuckHere() { for (;;) await null })`,
   })
-  expect(output).toContain('stuck.test.js: its event loop has stood still for 2 s')
+  expect(output).toContain('stuck.test.js: its event loop has stood still for 2 s of work')
   expect(output).toContain('at stuckHere')
 })

@@ -2,15 +2,17 @@ import { writeSync } from 'node:fs'
 import { type Debugger, Session } from 'node:inspector'
 import { parentPort, workerData } from 'node:worker_threads'
 
-const { beats, blockSeconds, fileSeconds } = workerData as {
+const { beats, spinSeconds, blockSeconds, fileSeconds } = workerData as {
   beats: Int32Array
+  spinSeconds: number
   blockSeconds: number
   fileSeconds: number
 }
 
 /** Counted in turns of this thread: a machine that stands still as a whole is no fault of the tests. */
 let [secondsOfFile, secondsOfBeat] = [0, 0]
-let [file, lastBeat] = ['', 0]
+let [file, lastBeat, workedSeconds] = ['', 0, 0]
+let hasEnded = false
 
 parentPort?.on('message', (next: string) => {
   file = next
@@ -19,18 +21,29 @@ parentPort?.on('message', (next: string) => {
 
 setInterval(() => {
   const beat = Atomics.load(beats, 0)
-  secondsOfBeat = beat === lastBeat ? secondsOfBeat + 1 : 0
   secondsOfFile++
+  secondsOfBeat++
+  if (beat !== lastBeat) [secondsOfBeat, workedSeconds] = [0, processorSeconds()]
   lastBeat = beat
-  if (secondsOfBeat === blockSeconds) end(`its event loop has stood still for ${blockSeconds} s`)
-  if (secondsOfFile === fileSeconds) end(`it runs for ${fileSeconds} s`)
+  if (hasEnded) return
+  if (processorSeconds() - workedSeconds > spinSeconds) {
+    end(`its event loop has stood still for ${spinSeconds} s of work`)
+  } else if (secondsOfBeat > blockSeconds)
+    end(`its event loop has stood still for ${blockSeconds} s`)
+  else if (secondsOfFile > fileSeconds) end(`it runs for ${fileSeconds} s`)
 }, 1_000)
+
+function processorSeconds(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1_000_000
+}
 
 /** The first place may be Node's own loop of promises, so some steps follow. */
 const steps = 10
 const longestLookMs = 10_000
 
 function end(reason: string): void {
+  hasEnded = true
   say(`${file}: ${reason}. The process is ended.`)
   const session = new Session()
   session.connectToMainThread()
