@@ -121,6 +121,7 @@ function printTable(all: readonly Measured[]): void {
   )
   rowOf('accepted messages that did not come', ({ played }) => played.lost)
   rowOf(`killed, ${presses} at the provider: accepted, lost, twice`, fate('killed'))
+  rowOf(`provider slow, ${presses} presses: the same`, fate('slow'))
   rowOf(`provider away 10 s, ${presses} presses: the same`, fate('away'))
   rowOf('ms from press to provider, p50, p99', ({ played: { latencies } }) => {
     const p99 = percentile(

@@ -1,9 +1,11 @@
 /**
- * Faults in real time: the fate of messages while all processes of a service are killed, and while the provider is away. The
- * provider decides the moment of the kill: each message is with it, and it has not answered. So luck decides nothing.
+ * Faults in real time: the fate of messages while all processes of a service are killed, and while the provider is slow or
+ * away. The provider decides the moment of the kill: each message is with it, and it has not answered. So luck decides
+ * nothing.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Adapter } from './service.ts'
+import { until } from './until.ts'
 import { openWorld } from './world.ts'
 
 export interface Fate {
@@ -20,7 +22,7 @@ const patienceMs = 120_000
 /** Longer than a few quick retries. */
 const awayMs = 10_000
 
-export type Faults = Readonly<Record<'killed' | 'away', Fate>>
+export type Faults = Readonly<Record<'killed' | 'slow' | 'away', Fate>>
 
 /** `presses`: people who press at the time of each fault. */
 export async function playFaults(adapter: Adapter, presses: number): Promise<Faults> {
@@ -28,7 +30,7 @@ export async function playFaults(adapter: Adapter, presses: number): Promise<Fau
   const { provider } = world
   let service = await adapter.start(world)
   try {
-    return { killed: await kill(), away: await beAway() }
+    return { killed: await kill(), slow: await beSlow(), away: await beAway() }
   } finally {
     await service.close()
     await world.close()
@@ -44,6 +46,15 @@ export async function playFaults(adapter: Adapter, presses: number): Promise<Fau
     service = await adapter.start(world)
     await provider.behave('accepts')
     return fateOf(numbers, accepted)
+  }
+
+  async function beSlow(): Promise<Fate> {
+    await provider.behave('is slow')
+    const { numbers, accepted, all } = press('+8618')
+    await all
+    const fate = await fateOf(numbers, accepted)
+    await provider.behave('accepts')
+    return fate
   }
 
   async function beAway(): Promise<Fate> {
@@ -80,9 +91,4 @@ export async function playFaults(adapter: Adapter, presses: number): Promise<Fau
       twice: numbers.filter((to) => (counts.get(to) ?? 0) > 1).length,
     }
   }
-}
-
-async function until(isTrue: () => boolean | Promise<boolean>, withinMs: number): Promise<void> {
-  const deadline = performance.now() + withinMs
-  while (performance.now() < deadline && !(await isTrue())) await sleep(50)
 }

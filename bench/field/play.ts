@@ -2,10 +2,10 @@
  * Plays a day against a service, one request at a time. The clock stands still while the service works on a request, and
  * then moves to the next. So decisions do not depend on the speed of the machine.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Attack, type Day, peopleOf, type Visit } from './day.ts'
 import type { Arrival, Provider } from './provider.ts'
 import type { Challenged, Checked, Press, Sent, Service } from './service.ts'
+import { until } from './until.ts'
 
 export interface Played {
   readonly people: People
@@ -47,8 +47,10 @@ interface Attackers {
 const patienceMs = 90_000
 /** Longer than the life of a code. */
 const lateMs = 6 * 60_000
-/** A service may be busy this long with one message. */
-const arrivalMs = 10_000
+/** A service may be busy this long with one message. Then the clock runs, because a second try may wait by it. */
+const busyMs = 5_000
+/** The message is lost. */
+const lostMs = 60_000
 
 const noPeople = (): People => ({ wanted: 0, passed: 0, refused: 0, challenged: 0 })
 const noAttackers = (): Attackers => ({
@@ -81,7 +83,7 @@ export async function play(day: Day, stage: Stage): Promise<Played> {
     latencies: [],
     codeLength: 0,
   }
-  const { at, run } = createSchedule(setTime)
+  const { at, run, pass } = createSchedule(setTime)
   const known = new Map<string, string>()
 
   /** The answer after all challenges, or the challenge for those who solve none. */
@@ -101,11 +103,19 @@ export async function play(day: Day, stage: Stage): Promise<Played> {
     const startMs = performance.now()
     const sent = await answerOf(counts, await service.send(who), solves)
     if (sent.is !== 'accepted') return { sent }
-    const message = await provider.arrivalOf(who.to, before + 1, arrivalMs)
+    await untilHandled(() => provider.messagesTo(who.to).length > before)
+    const message = provider.messagesTo(who.to)[before]
     if (message) played.codeLength = message.code.length
     else played.lost += 1
-    while (service.isQuiet && !(await service.isQuiet())) await sleep(2)
     return { sent, message, startMs }
+  }
+
+  async function untilHandled(hasArrived: () => boolean): Promise<void> {
+    const isDone = async () => hasArrived() && ((await service.isQuiet?.()) ?? true)
+    for (let waitedMs = busyMs; !(await until(isDone, busyMs)); waitedMs += busyMs) {
+      if (waitedMs >= lostMs) return
+      pass(busyMs)
+    }
   }
 
   async function check(who: Press, code: string, counts: { challenged: number }) {
@@ -196,7 +206,14 @@ type Step = (nowMs: number) => void | Promise<void>
 function createSchedule(setTime: (atMs: number) => void) {
   /** In the order of their running. */
   const steps: { atMs: number; step: Step }[] = []
+  let nowMs = 0
+  const goTo = (atMs: number) => {
+    nowMs = Math.max(nowMs, atMs)
+    setTime(nowMs)
+  }
   return {
+    /** Time passes within a step. */
+    pass: (ms: number) => goTo(nowMs + ms),
     at(atMs: number, step: Step): void {
       let [low, high] = [0, steps.length]
       while (low < high) {
@@ -208,7 +225,7 @@ function createSchedule(setTime: (atMs: number) => void) {
     },
     async run(): Promise<void> {
       for (let next = steps.shift(); next; next = steps.shift()) {
-        setTime(next.atMs)
+        goTo(next.atMs)
         await next.step(next.atMs)
       }
     },

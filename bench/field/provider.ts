@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Arrival {
   readonly code: string
@@ -13,14 +14,19 @@ export interface Arrival {
   readonly atMs: number
 }
 
-/** `holds`: it reads messages and does not answer. `is away`: its port is closed. */
-export type Behaviour = 'accepts' | 'holds' | 'is away'
+/**
+ * `holds`: it reads messages and does not answer. `is slow`: it delivers a message at once, and answers after `slowMs`.
+ * `is away`: its port is closed.
+ */
+export type Behaviour = 'accepts' | 'holds' | 'is slow' | 'is away'
+
+/** Longer than the time limit of most callers. */
+const slowMs = 8_000
 
 export type Provider = Awaited<ReturnType<typeof startProvider>>
 
 export async function startProvider() {
   const arrivals = new Map<string, Arrival[]>()
-  const waiting = new Map<string, () => void>()
   const held: (() => void)[] = []
   let behaviour: Behaviour = 'accepts'
   let calls = 0
@@ -32,7 +38,7 @@ export async function startProvider() {
     const all = arrivals.get(to) ?? []
     arrivals.set(to, all)
     all.push({ code: /\b\d{4,10}\b/.exec(text)?.[0] ?? '', atMs })
-    waiting.get(to)?.()
+    if (behaviour === 'is slow') await sleep(slowMs)
     if (behaviour === 'holds') await new Promise<void>((done) => held.push(done))
     response.setHeader('content-type', 'application/json').end(`{"id":"${to}-${all.length}"}`)
   })
@@ -43,32 +49,16 @@ export async function startProvider() {
   }
   await open(0)
   const { port } = server.address() as AddressInfo
-  const ofRecipient = (to: string): readonly Arrival[] => arrivals.get(to) ?? []
 
   return {
     url: `http://127.0.0.1:${port}/messages`,
     calls: () => calls,
-    messagesTo: ofRecipient,
+    messagesTo: (to: string): readonly Arrival[] => arrivals.get(to) ?? [],
     async behave(next: Behaviour) {
       if (next !== 'holds') for (const release of held.splice(0)) release()
       if (next === 'is away') shut()
       else if (behaviour === 'is away') await open(port)
       behaviour = next
-    },
-    /** The message with this number to the recipient, when it has arrived; undefined if it does not come. */
-    async arrivalOf(to: string, count: number, withinMs: number): Promise<Arrival | undefined> {
-      if (ofRecipient(to).length < count) {
-        await new Promise<void>((done) => {
-          const giveUp = setTimeout(done, withinMs)
-          waiting.set(to, () => {
-            if (ofRecipient(to).length < count) return
-            clearTimeout(giveUp)
-            done()
-          })
-        })
-        waiting.delete(to)
-      }
-      return ofRecipient(to)[count - 1]
     },
     close: shut,
   }
