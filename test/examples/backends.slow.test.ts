@@ -42,10 +42,12 @@ const libraries = [
   'System.Xml',
   'System.Xml.Linq',
 ]
+/** Debian has a package for each library of Mono. */
+const mono = ['mcs', 'mono', ...libraries.map((name) => `/usr/lib/mono/4.5/${name}.dll`)]
 const languages: readonly Language[] = [
   {
     ...{ name: 'Java', file: 'Postern.java', programs: ['javac', 'java'], readsPasses: true },
-    build: (file, folder) => ['javac', '-Xlint:all', '-Werror', '-d', folder, file],
+    build: (file, folder) => ['javac', '-d', folder, file],
     run: (_, folder) => ['java', '-XX:TieredStopAtLevel=1', '-cp', folder, 'Postern'],
   },
   {
@@ -66,7 +68,7 @@ const languages: readonly Language[] = [
     run: (file) => ['ruby', '-W', file],
   },
   {
-    ...{ name: 'C#', file: 'Postern.cs', programs: ['mcs', 'mono'], readsPasses: false },
+    ...{ name: 'C#', file: 'Postern.cs', programs: mono, readsPasses: false },
     build: (file, folder) => [
       ...(['mcs', '-warnaserror', `-out:${join(folder, 'Postern.exe')}`] as const),
       ...libraries.map((name) => `-r:${name}`),
@@ -203,8 +205,8 @@ beforeAll(async () => {
 })
 
 test.for(languages.filter((language) => missingFor(language).length > 0))(
-  'examples/backends in $name: this machine has no $programs',
-  ({ programs }, { skip }) => skip(`no ${programs.join(', ')}`),
+  'examples/backends in $name: not run, because this machine lacks a program',
+  (language, { skip }) => skip(`no ${missingFor(language).join(', ')}`),
 )
 
 const memberOf = (line: string, name: string) =>
