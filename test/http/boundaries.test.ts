@@ -124,8 +124,8 @@ describe('number', () => {
     expect(two.items.map(({ id }: { id: string }) => id)).not.toContain(rest.body.items[0].id)
   })
 
-  test('a recipient is searched for with its channel alone', async () => {
-    await expectFieldRefused('/v1/notices/search', { to: newPhone() }, 'channel')
+  test('a recipient is searched for in the form of its channel; without one, in all channels', async () => {
+    await expectTaken('/v1/notices/search', { to: newPhone() })
     const invalid = { status: 422, code: 'invalid_recipient' }
     await expectRefused(postern, invalid, () =>
       post('/v1/notices/search', { channel: 'sms', to: 'ada@example.test' }),

@@ -99,7 +99,7 @@ test('absent and wrong values of a list: missing, and the values that are right'
   const asked = { channel: 'pigeon', to, params: { a: {}, 'a b': 1 }, colour: 'red' }
   const wrong = await refused('/v1/captchas', asked, 'en')
   expect(wrong.errors).toEqual([
-    { path: 'channel', message: 'must be "sms" or "email"' },
+    { path: 'channel', message: 'must be "sms", "email", "voice", "whatsapp", or "telegram"' },
     { path: 'params.a', message: 'must be a string, a number, or a boolean' },
     { path: 'params.a b', message: 'must be a name of letters, digits and _' },
     { path: 'colour', message: 'is not a field of this call' },
@@ -107,14 +107,14 @@ test('absent and wrong values of a list: missing, and the values that are right'
   const inGerman = await refused('/v1/captchas', asked, 'de-AT')
   expect(inGerman.title).toBe('Die Anfrage ist nicht gültig')
   expect(inGerman.errors.map(({ message }) => message)).toEqual([
-    'muss "sms" oder "email" sein',
+    'muss "sms", "email", "voice", "whatsapp" oder "telegram" sein',
     'muss ein Text, eine Zahl oder ein Wahrheitswert sein',
     'muss ein Name aus Buchstaben, Ziffern und _ sein',
     'ist kein Feld dieses Aufrufs',
   ])
   const inChinese = await refused('/v1/captchas', asked, 'zh')
   expect(inChinese.errors.map(({ message }) => message)).toEqual([
-    '应为 "sms"或"email"',
+    '应为 "sms"、"email"、"voice"、"whatsapp"或"telegram"',
     '应为字符串、数值或布尔值',
     '名称只能由字母、数字和 _ 组成，且以字母开头',
     '不是此接口的字段',
