@@ -19,7 +19,7 @@ const web = fileURLToPath(new URL('.', import.meta.url))
  * text or of the browser would break.
  */
 export const ownProperties =
-  'about addressLabel toLine addressOf begin busyWith carry changeAddress channelsChanged codeTitle codeTyped complain countryBox countryNow countryPrefix drawCode follow forget formReset given givenLabel givenNow hasOther hold isAutosubmit isFault isGone isNational isPassed isRequired isUnfinished keepInSight keyboardMoved textsChanged lockMs memory note onAnswer onPassed onSent pageTyped passEndsAtMs readMessage recall redraw rewatch setEntry settings shownAgain sinceMs switchChannel textOf textPasted waitMs'
+  'about askedBy addressLabel toLine addressOf begin busyWith carry changeAddress channelsChanged codeTitle codeTyped complain countryBox countryNow countryPrefix drawCode follow forget formReset given givenLabel givenNow hasOther hold isAutosubmit isFault isGone isNational isPassed isRequired isUnfinished keepInSight keyboardMoved linkOpened textsChanged lockMs memory note onAnswer onPassed onSent pageTyped passEndsAtMs readMessage recall redraw rewatch setEntry settings shownAgain remember sinceMs switchChannel textOf textPasted waitMs'
 
 /**
  * Files that a page with Swagger UI loads, and licences. They are copied, because its package brings one that reports

@@ -13,7 +13,8 @@ export function createCodeStep(parent: Element, prefix: string) {
     autocomplete: 'one-time-code',
     'aria-describedby': `${prefix}-message`,
   })
-  for (const type of ['focus', 'blur', 'keyup', 'pointerup']) {
+  // Chromium puts the caret before the digits when a script moves the focus, after this event.
+  for (const type of ['focus', 'blur', 'keydown', 'keyup', 'pointerup']) {
     code.addEventListener(type, drawCaret)
   }
   let places: HTMLElement[] = []

@@ -4,7 +4,16 @@ import { set, setAttributes, setEnabled } from './elements.ts'
 import { countryOf, isInternational } from './phone-number.ts'
 import { clockTime, timeLeft } from './readings.ts'
 import type { Given, Settings } from './settings.ts'
-import { canLeave, canType, isAlive, leftCode, lockMsOf, type State, waitMsOf } from './state.ts'
+import {
+  canLeave,
+  canType,
+  isAlive,
+  isFilled,
+  leftCode,
+  lockMsOf,
+  type State,
+  waitMsOf,
+} from './state.ts'
 import { ofChannel, type TextName, type TextOf } from './texts.ts'
 import type { View } from './view.ts'
 
@@ -24,6 +33,7 @@ export function draw(view: View, state: State, around: Around): void {
   const time = timeLeft(waitMs)
   const isBack = leftCode(state, to) !== undefined
   const canSend = !busyWith && (!waitMs || isBack)
+  const waitsForPress = isFilled(state)
   const mayType = canType(state)
   const mayLeave = canLeave(state)
   const other = settings.channels.find((each) => each !== channel)
@@ -34,14 +44,15 @@ export function draw(view: View, state: State, around: Around): void {
   const note = noteFor(state, shown?.name, waitMs)
 
   setAttributes(view.root, {
-    'data-step': sent ? 'code' : 'address',
+    'data-step': waitsForPress ? 'filled' : sent ? 'code' : 'address',
     'data-tone': shown?.tone ?? 'plain',
     'aria-busy': `${!!busyWith}`,
   })
   view.root.classList.toggle('postern-passed', isPassed)
   drawAddress(view, state, around)
-  set(view.send, text(isBack ? 'enterCode' : waitMs ? 'sendIn' : 'send', { time }))
-  setEnabled(view.send, canSend)
+  const press = waitsForPress ? 'confirm' : isBack ? 'enterCode' : waitMs ? 'sendIn' : 'send'
+  set(view.send, text(press, { time }))
+  setEnabled(view.send, waitsForPress ? !busyWith : canSend)
   set(view.codeTitle, text('codeLabel', { to: isolated(sent?.shownTo ?? '') }))
   view.drawCode(state, mayType, wrong === 'code')
   set(view.message, shown ? text(shown.name, { at, ...shown.values }) : '')

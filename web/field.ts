@@ -6,6 +6,7 @@
  * trusted, so nothing here protects the service.
  */
 import { createChecking } from './checking.ts'
+import { createCodeLink } from './code-link.ts'
 import type { Tell } from './events.ts'
 import { watchForm } from './form.ts'
 import { createLanguage } from './language.ts'
@@ -16,7 +17,7 @@ import { createRefused } from './refused.ts'
 import { createScreen } from './screen.ts'
 import { createSending } from './sending.ts'
 import type { Settings } from './settings.ts'
-import { lockMsOf } from './state.ts'
+import { isFilled, lockMsOf } from './state.ts'
 import { fill, type TextName, type TextOf } from './texts.ts'
 import { createView, type SetMissing, type View } from './view.ts'
 import { createWork } from './work.ts'
@@ -42,17 +43,25 @@ export function createField(
   const parts = { settings, view, screen, memory, work, tell, refused }
   const { state, change, complain, redraw, follow } = screen
 
+  const link = createCodeLink(parts)
   const checking = createChecking({
     ...parts,
-    // A listener of the page may have reset the field.
-    onPassed: () => settings.isAutosubmit && state.isPassed && form.submit(),
+    onPassed() {
+      link.stop()
+      // A listener of the page may have reset the field.
+      if (settings.isAutosubmit && state.isPassed) form.submit()
+    },
   })
-  const moves = createMoves({ ...parts, checking })
+  const moves = createMoves({ ...parts, checking, link })
   const send = createSending({
     ...parts,
-    onSent: (channel) => channel === 'sms' && checking.readMessage(),
+    onSent(channel) {
+      link.listen()
+      if (channel === 'sms') checking.readMessage()
+    },
   })
-  watchButtons(view, { send, ...moves })
+  const press = () => (isFilled(state) ? checking.check() : send())
+  watchButtons(view, { press, send, ...moves })
   watchNumber(view, screen)
   watchCode(view, checking)
   const watch = () =>
@@ -70,6 +79,7 @@ export function createField(
       },
       keyboardMoved: () =>
         state.message?.tone === 'wrong' && host.matches(':focus-within') && view.keepInSight(),
+      linkOpened: link.take,
       online: () => state.message?.name === 'offline' && change({ message: undefined }),
       pageTyped: follow,
       // The pass is already used, so the field starts again.
@@ -100,9 +110,9 @@ export function createField(
 
 function watchButtons(
   { send, again, other, change, address }: View,
-  on: { send(): void; switchChannel(): void; changeAddress(): void },
+  on: { press(): void; send(): void; switchChannel(): void; changeAddress(): void },
 ): void {
-  send.addEventListener('click', on.send)
+  send.addEventListener('click', on.press)
   again.addEventListener('click', on.send)
   other.addEventListener('click', on.switchChannel)
   change.addEventListener('click', on.changeAddress)

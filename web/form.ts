@@ -6,6 +6,8 @@ export function watchForm(
     /** Called after the form was stopped. */
     held(): void
     keyboardMoved(): void
+    /** Called when the fragment of the address changes. */
+    linkOpened(): void
     online(): void
     /** Called when any input of the page changes. */
     pageTyped(): void
@@ -24,6 +26,7 @@ export function watchForm(
   host.addEventListener('invalid', foundInvalid, { signal })
   visualViewport?.addEventListener('resize', on.keyboardMoved, { signal })
   addEventListener('online', on.online, { signal })
+  addEventListener('hashchange', on.linkOpened, { signal })
   addEventListener('input', on.pageTyped, { signal })
   addEventListener('pageshow', ({ persisted }) => persisted && on.shownAgain(), { signal })
   const texts = new MutationObserver(on.textsChanged)

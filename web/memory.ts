@@ -1,5 +1,5 @@
 /** State that a field keeps over a reload. */
-import { readSaved, type Saved, writeSaved } from './saved-code.ts'
+import { readAskedBy, readSaved, type Saved, writeAsked, writeSaved } from './saved-code.ts'
 import type { Screen } from './screen.ts'
 import type { Settings } from './settings.ts'
 
@@ -8,13 +8,21 @@ export type Memory = ReturnType<typeof createMemory>
 export function createMemory({ state, change }: Screen, settings: Settings) {
   const name = () => `postern ${settings.src} ${settings.key} ${settings.scene}`
 
-  function save(): void {
+  function saved(): Saved {
     const { channel, isSwitched, sent, left, waits, locks } = state
-    writeSaved(name(), { channel, isSwitched, sent, left, waits, locks })
+    return { channel, isSwitched, sent, left, waits, locks }
   }
 
+  const save = () => writeSaved(name(), saved())
+
   return {
+    /** One for each key and purpose. */
+    name,
+    saved,
     save,
+    /** The name of the memory whose field asked for the code in this browser. */
+    askedBy: readAskedBy,
+    remember: (id: string, untilMs: number): void => writeAsked(id, { by: name(), untilMs }),
     recall: (): Saved | undefined => readSaved(name()),
     forget: (): void => writeSaved(name()),
 

@@ -1,5 +1,6 @@
 /** Steps of a person in a field: to its beginning, to the other channel, to another address. */
 import type { Channel } from './client.ts'
+import type { CodeLink } from './code-link.ts'
 import type { Parts } from './parts.ts'
 import { addressStep, canLeave, emptyState, sentMessage } from './state.ts'
 
@@ -10,7 +11,8 @@ export function createMoves({
   memory,
   work,
   checking,
-}: Parts & { checking: { stop(): void; readMessage(): void } }) {
+  link,
+}: Parts & { checking: { stop(): void; readMessage(): void }; link: CodeLink }) {
   const { state, change, follow } = screen
 
   return { begin, reset, formReset, channelsChanged, stop, switchChannel, changeAddress }
@@ -33,7 +35,7 @@ export function createMoves({
     if (!settings.key || !settings.src || channels.length === 0) {
       console.error('<postern-code> needs the attributes key, src and channels')
       change({ message: { name: 'setup', tone: 'wrong' } })
-    }
+    } else link.take()
   }
 
   function reset(): void {
@@ -56,6 +58,7 @@ export function createMoves({
   function stop(): void {
     work.stop()
     checking.stop()
+    link.stop()
     screen.stop()
   }
 

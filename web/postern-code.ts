@@ -1,4 +1,5 @@
 /** The element `<postern-code>`, and the client for pages that have another field. */
+import { readAddress } from './code-link.ts'
 import type { ElementWithEvents } from './events.ts'
 import { createField, type Field } from './field.ts'
 import { settingNames, settingsOf } from './settings.ts'
@@ -114,6 +115,7 @@ export type { FieldEvents } from './events.ts'
 export { type AltchaChallenge, solveChallenge, UnsolvableError } from './proof-of-work.ts'
 export type { TextName, Texts } from './texts.ts'
 
+if (globalThis.location) readAddress()
 if (globalThis.customElements && !customElements.get('postern-code')) {
   customElements.define('postern-code', PosternCode)
 }

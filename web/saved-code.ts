@@ -48,3 +48,25 @@ export function writeSaved(name: string, saved?: Saved): void {
     else sessionStorage.removeItem(name)
   } catch {}
 }
+
+/** The field that asked for a code, by the code's id, for the life of the code. It has no address, so it may be in all tabs. */
+type AllAsked = Record<string, { by: string; untilMs: number }>
+
+const askedName = 'postern asked'
+
+function readAsked(): AllAsked {
+  try {
+    const all: AllAsked = JSON.parse(localStorage.getItem(askedName) ?? '{}')
+    return Object.fromEntries(Object.entries(all).filter(([, { untilMs }]) => untilMs > Date.now()))
+  } catch {
+    return {}
+  }
+}
+
+export const readAskedBy = (id: string): string | undefined => readAsked()[id]?.by
+
+export function writeAsked(id: string, asked: AllAsked[string]): void {
+  try {
+    localStorage.setItem(askedName, JSON.stringify({ ...readAsked(), [id]: asked }))
+  } catch {}
+}

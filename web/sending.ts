@@ -73,6 +73,7 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
       message: sentMessage(channel, codeLength, isAgain),
       wrong: '',
     })
+    memory.remember(id, endsAtMs)
     memory.hold('waits', to, Date.parse(resendAt) + aheadMs - Date.now())
     if (lockedForMs > 0) {
       memory.hold('locks', to, lockedForMs)

@@ -21,6 +21,8 @@ export interface State {
   left?: SentCode | undefined
   /** Typed digits. */
   code: string
+  /** The code that a link filled in. */
+  filled?: string | undefined
   /** End of the time in which the service refuses sends. */
   waits: Held
   /** End of the time in which the service compares no code. */
@@ -40,6 +42,7 @@ export const emptyState = (channel: Channel): State => ({
   isPassed: false,
   passEndsAtMs: 0,
   code: '',
+  filled: undefined,
   waits: {},
   locks: {},
   wrong: '',
@@ -88,6 +91,10 @@ type WithCode = State & { sent: SentCode }
 /** Whether the service would compare a typed code. */
 export const canType = (state: State): state is WithCode =>
   isAlive(state) && !state.busyWith && !state.isPassed && lockMsOf(state, state.sent.to) === 0
+
+/** Whether the code of a link waits for the press of a person. */
+export const isFilled = (state: State) =>
+  isAlive(state) && !state.isPassed && state.code !== '' && state.code === state.filled
 
 /**
  * A person who left during a check could lose the pass, so that is not allowed. A vendor's challenge can be left,

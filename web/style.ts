@@ -32,7 +32,7 @@ postern-code {
     font-variant-numeric: tabular-nums;
   }
   .postern-step { display: contents; visibility: hidden }
-  [data-step=address] .postern-step:first-child, [data-step=code] .postern-step:nth-child(2) { visibility: visible }
+  [data-step=address] .postern-step:first-child, [data-step=code] .postern-step:nth-child(2), [data-step=filled] .postern-step:nth-child(2), [data-step=filled] .postern-button { visibility: visible }
   .postern-waiting * { visibility: hidden !important }
   .postern-label { grid-area: label; align-self: end; margin: 0 0 6px; font-size: .9375em; font-weight: 500; overflow-wrap: anywhere }
   .postern-input, .postern-button, .postern-digit, .postern-picker {
@@ -70,7 +70,9 @@ postern-code {
     outline-offset: 2px;
   }
   .postern-input:focus-visible, .postern-country:focus-within, .postern-active { outline-offset: -1px; border-color: var(--_accent) }
-  .postern-digits { position: relative; grid-column: 1 / -1 }
+  .postern-digits { position: relative }
+  [data-step=code] .postern-digits { grid-column: 1 / -1 }
+  [data-step=filled] .postern-step .postern-button { grid-area: send }
   .postern-digit {
     display: grid;
     flex: 0 1 var(--_height);

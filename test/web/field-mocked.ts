@@ -61,12 +61,13 @@ export const textsAtOnce: TextService = (route, language) =>
  * because each new one takes a third of a second.
  */
 export async function createMockedPages(browser: Browser) {
-  const page = await (await browser.newContext()).newPage()
+  const context = await browser.newContext()
+  const page = await context.newPage()
   let asked: Asked[] = []
   let html = ''
   let service: Service = () => 'lost'
   let textService = textsAtOnce
-  await page.route('http://localhost/**', async (route) => {
+  await context.route('http://localhost/**', async (route) => {
     const request = route.request()
     const { pathname } = new URL(request.url())
     if (pathname === '/page') return route.fulfill({ contentType: 'text/html', body: html })

@@ -349,6 +349,165 @@ describe('the texts of a language, which the field brings from its service', () 
   })
 })
 
+describe('the link of a message', () => {
+  /** Sends a code, and returns the address that its link opens. */
+  async function openAndSend(body = field(), answer: ReturnType<typeof newCode> = passed) {
+    const code = newCode()
+    const { id } = (code as { body: { id: string } }).body
+    const opened = await open(body, ({ path }) => (path.endsWith('/check') ? answer : code))
+    await send(opened.page)
+    const link = `http://localhost/page#postern-code=1234&id=${id}`
+    return { ...opened, id, link }
+  }
+  const confirm = (page: Page) => page.getByRole('button', { name: 'Confirm', exact: true })
+  const boxOf = (page: Page, part: string) => page.locator(part).last().boundingBox()
+  const anotherId = '01900000-0000-7000-8000-000000000001'
+
+  /** The code is filled in and nothing was sent; one press confirms it. */
+  async function expectFilled(page: Page, asked: unknown[]): Promise<void> {
+    await confirm(page).waitFor()
+    expect(await partsOf(page).code.inputValue()).toBe('1234')
+    expect(await page.evaluate('location.href')).toBe('http://localhost/page')
+    expect(asked).toHaveLength(1)
+    expect(await passOf(page)).toBe('')
+    for (const width of [900, 320]) {
+      await page.setViewportSize({ width, height: 700 })
+      const [digit, button, message] = await Promise.all(
+        ['.postern-digit', '.postern-button', '.postern-message'].map((part) => boxOf(page, part)),
+      )
+      if (!digit || !button || !message) expect.unreachable()
+      const isBeside = digit.x + digit.width <= button.x
+      const isAbove = digit.y + digit.height <= button.y
+      expect({ width, isBeside, isAbove }).toEqual({
+        width,
+        isBeside: width === 900,
+        isAbove: width === 320,
+      })
+      expect(button.y + button.height).toBeLessThanOrEqual(message.y)
+    }
+    await confirm(page).click()
+    await said(page).toBe('Confirmed.')
+  }
+
+  test.each([
+    ['the tab that asked', '', ''],
+    ['a field that sends its form', 'autosubmit required', ''],
+    ['an address that the page gives', `to="${number}"`, 'given'],
+  ])('opened in %s → the code is filled in and waits for a press', async (_, attributes, given) => {
+    const code = newCode()
+    const { id } = (code as { body: { id: string } }).body
+    const { page, asked } = await open(
+      `<form action="/page">${field(attributes)}</form>`,
+      ({ path }) => (path.endsWith('/check') ? passed : code),
+    )
+    if (given) await partsOf(page).send.click()
+    else await send(page)
+    await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
+    await run(
+      page,
+      `field.closest('form').addEventListener('submit', (event) => event.preventDefault())`,
+    )
+    await page.evaluate(`location.hash = 'postern-code=1234&id=${id}'`)
+    await expectFilled(page, asked)
+    expect(asked[1]).toMatchObject({ path: '/v1/captchas/check', body: { id, code: '1234' } })
+  })
+
+  test('opened in the tab that asked, as a new page, and a digit is changed → the code is read as one that was typed', async () => {
+    const { page, asked, link } = await openAndSend()
+    await page.goto('about:blank')
+    await page.goto(link)
+    await confirm(page).waitFor()
+    await partsOf(page).code.press('Backspace')
+    await expect.poll(() => confirm(page).count()).toBe(0)
+    await partsOf(page).code.press('5')
+    await said(page).toBe('Confirmed.')
+    expect(asked[1]?.body).toMatchObject({ code: '1235', to: number })
+  })
+
+  test('opened in another tab → the tab that asked gives the address, which is stored nowhere else', async () => {
+    const { page, asked, link, id } = await openAndSend()
+    const tab = await page.context().newPage()
+    await tab.goto(link)
+    const stored = await tab.evaluate('JSON.stringify(localStorage)')
+    expect(stored).toContain(id)
+    expect(stored).not.toContain('138001')
+    await expectFilled(tab, asked)
+    expect(asked[1]?.body).toMatchObject({ id, code: '1234', to: number })
+    await tab.close()
+  })
+
+  test('the tab that asked was closed, or the browser never asked → it shows the code, and sends nothing', async () => {
+    const { page, asked, link, id } = await openAndSend()
+    await page.evaluate('sessionStorage.clear()')
+    await page.goto('about:blank')
+    const sentence = 'Type this code where you asked for it: 1234'
+    await page.goto(link)
+    await said(page).toBe(sentence)
+    await page.evaluate('localStorage.clear(); sessionStorage.clear()')
+    await page.goto('about:blank')
+    await page.goto(link.replace(id, anotherId))
+    await said(page).toBe(sentence)
+    expect(await page.evaluate('location.href')).toBe('http://localhost/page')
+    expect(await partsOf(page).code.isVisible()).toBe(false)
+    expect(asked).toHaveLength(1)
+    await partsOf(page).address.fill(number)
+    await said(page).toBe('')
+  })
+
+  test('a later code has replaced the one of the link → it is no longer valid, and the later one can be typed', async () => {
+    const { page, asked } = await open(field(), ({ path }) =>
+      path.endsWith('/check') ? passed : newCode(),
+    )
+    await send(page)
+    const first = Object.keys(
+      (await page.evaluate(`JSON.parse(localStorage.getItem('postern asked'))`)) as object,
+    )
+    await partsOf(page).again.click()
+    await said(page).toContain('A new code')
+    await page.evaluate(`location.hash = 'postern-code=1234&id=${first[0]}'`)
+    await said(page).toContain('This code is no longer valid.')
+    await partsOf(page).code.fill('5678')
+    await said(page).toBe('Confirmed.')
+    expect(asked.at(-1)?.body).toMatchObject({ code: '5678' })
+  })
+
+  test('two fields → the one that asked takes the code', async () => {
+    const body = `<div id="a">${field('', 'signup')}</div><div id="b">${field('', 'login')}</div>`
+    const code = newCode()
+    const { id } = (code as { body: { id: string } }).body
+    const { page } = await open(body, () => code)
+    await page.locator('#b .postern-input').fill(number)
+    await page.locator('#b .postern-button').click()
+    await page.locator('#b input.postern-code').waitFor()
+    await page.goto('about:blank')
+    await page.goto(`http://localhost/page#postern-code=1234&id=${id}`)
+    await expect.poll(() => page.locator('#b input.postern-code').inputValue()).toBe('1234')
+    expect(await page.locator('#a .postern-message').textContent()).toBe('')
+  })
+
+  test('the wrong code of a link → it is gone from the field, and the next one is typed', async () => {
+    const { page, asked, link } = await openAndSend(
+      field(),
+      refused(422, 'code_mismatch', { triesLeft: 2 }),
+    )
+    await page.goto('about:blank')
+    await page.goto(link)
+    await confirm(page).click()
+    await said(page).toContain('This code is wrong')
+    expect(await confirm(page).count()).toBe(0)
+    await partsOf(page).code.fill('1234')
+    await expect.poll(() => asked.length).toBe(3)
+  })
+
+  test('other fragments of the page stay', async () => {
+    const { page } = await open(field(), () => newCode())
+    for (const other of ['#top', '#postern-code=12', '#/route?postern-code=1234&id=x']) {
+      await page.evaluate(`location.hash = '${other}'`)
+      expect(await page.evaluate('location.hash')).toBe(other)
+    }
+  })
+})
+
 test('two fields of one key with other scenes → neither shows the code or the wait of the other, also after a reload', async () => {
   const body = `<div id="a">${field('', 'signup')}</div><div id="b">${field('', 'login')}</div>`
   const { page } = await open(body, () =>
