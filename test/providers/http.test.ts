@@ -140,6 +140,7 @@ describe('http, answers', () => {
   it.each([
     [200, 'accepted'],
     [202, 'accepted'],
+    [300, 'unavailable'],
     [302, 'unavailable'],
     [400, 'rejected'],
     [401, 'rejected'],
@@ -209,7 +210,9 @@ describe('http, answers', () => {
 
   it.each([
     [{ wait: 7 }, {}, 7_000],
-    [{ wait: '2.5' }, {}, 2_500],
+    [{ wait: '2.25' }, {}, 2_250],
+    [{ wait: '7 s' }, {}, 1_000],
+    [{ wait: 'in 7' }, {}, 1_000],
     [{ wait: 0 }, {}, 1_000],
     [{ wait: 999_999_999 }, {}, 86_400_000],
     [{ wait: 'soon' }, { 'retry-after': '9' }, 9_000],
