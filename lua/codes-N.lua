@@ -33,8 +33,8 @@
 --          drop: the end of a code that was not used, or that this request ended; 0 if there was none
 --          guess: an end, if right (the code is used up); the tries left of a wrong guess; {0, code id} for the guess that took
 --          the last try; or why nothing was compared: -1 there is no such code, -2 it is out of tries, -3 it was used or
---          ended; {1, proof} for a repeat (guess, again: or -3)
---          An end is a code id, {code id, data}, or for several notices {notice id, data or "", code id}
+--          ended; {1, proof, channel} for a repeat (guess, again: or -3)
+--          An end is a code id, {code id, data}, or for several notices {notice id, data or "", code id, channel}
 --          look: "<tries left> <ends, ms since 1970> <characters> <tries of known browsers>" of the current code; for several notices {code, this text,
 --          code id, channels}; -1 or -3 as above
 --          settle, drop, guess, look: {home, data, code id, ends} for a lead. The step has not reached the code itself. Settle

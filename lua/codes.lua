@@ -95,7 +95,6 @@ function steps.forget(codes, id, notice)
   local place, code = find(codes, id)
   if not code then return 0 end
   if code.digests then
-    if not code.digests[notice] then return 0 end
     code.digests[notice] = nil
     if next(code.digests) or code.state == 'used' then return 1, true end
   end
@@ -103,7 +102,8 @@ function steps.forget(codes, id, notice)
 end
 
 local function endOf(code)
-  if code.passed then return { code.passed, code.digests[code.passed].onPass or '', code.id } end
+  local one = code.passed and code.digests[code.passed]
+  if one then return { code.passed, one.onPass or '', code.id, one.channel } end
   return code.onPass and { code.id, code.onPass } or code.id
 end
 
@@ -144,7 +144,7 @@ function steps.again(codes, wanted, key, ...)
   end
   -- A late take-back of the right guess would bring back the code.
   code.takers, code.isRepeated = ',', true
-  return { 1, proof.sealed }, true
+  return { 1, proof.sealed, code.passed and code.digests[code.passed].channel }, true
 end
 
 function steps.guess(codes, request, lane, wanted, key, sealed, ...)

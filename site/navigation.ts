@@ -41,6 +41,7 @@ const more: readonly Entry[] = [
   ['/operations', 'Operations', '运维'],
   ['/guides/traces', 'Traces', '链路追踪'],
   ['/guides/login-lock', 'Login lock', '登录锁定'],
+  ['/guides/workflows', 'Several ways to the person', '多种方式'],
   ['/guides/notices', 'Notices', '通知'],
   ['/guides/suppression', 'Bounces, complaints, opt-outs', '退信、投诉与退订'],
   ['/embedding', 'Inside an Express app', '嵌入 Express 应用'],

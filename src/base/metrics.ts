@@ -26,6 +26,7 @@ export type BackgroundTask = (typeof backgroundTasks)[number]
 const backgroundTasks = [
   'requeue',
   'early_receipts',
+  'next_way',
   'events',
   'retention',
   'partitions',

@@ -16,6 +16,7 @@ export const problems = {
   locked: { status: 429 },
   code_mismatch: { status: 422 },
   code_gone: { status: 410 },
+  no_more_ways: { status: 409 },
   idempotency_in_progress: { status: 409 },
   idempotency_key_reused: { status: 422 },
   unavailable: { status: 503 },

@@ -11,7 +11,10 @@ import type { GuessLimits } from '../rules/guess-limits.ts'
 import type { Refused } from '../rules/refused.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
 import type { EndedCode } from './code-answers.ts'
+import { isShared } from './code-names.ts'
 import { type CodeOwner, type CodeStore, ownerOf } from './code-store.ts'
+import { homeOf } from './verification.ts'
+import type { Workflows } from './workflows.ts'
 
 export type CancelOutcome =
   | { outcome: 'canceled' }
@@ -21,9 +24,10 @@ export type CancelOutcome =
 export type FindCaptcha = ReturnType<typeof createFindCaptcha>
 export type CancelCaptcha = ReturnType<typeof createCancelCaptcha>
 
-/** Finds the owner of a code by the id of its notice. Null for an unknown id, or once the recipient is erased. */
+/** Finds the owner of a code by the id of its notice, or of its verification. Null for an unknown id, or once the recipient is erased. */
 export function createFindCaptcha(deps: {
   store: Pick<NoticeStore, 'find'>
+  workflows: Pick<Workflows, 'find'>
   codes: Pick<CodeStore, 'look' | 'scenesOf'>
   testRecipients: Pick<TestRecipients, 'list'>
 }) {
@@ -52,7 +56,11 @@ export function createFindCaptcha(deps: {
     id: string,
   ): Promise<(CodeOwner & { codeEnd: string | null }) | null> {
     if (!isId(id)) return null
-    const row = await deps.store.find(app, id)
+    const [row, verification] = await Promise.all([
+      deps.store.find(app, id),
+      deps.workflows.find(app, id),
+    ])
+    if (verification) return { ...homeOf(verification), codeEnd: verification.ended }
     if (!row) return findOfTest(app, id)
     const { recipient, scene, codeEnd } = row
     if (row.kind !== 'captcha' || recipient === null) return null
@@ -65,11 +73,12 @@ export function createCancelCaptcha(deps: {
   findCaptcha: FindCaptcha
   codes: Pick<CodeStore, 'settle' | 'look' | 'drop'>
   endCode: (end: { id: string; end: CodeEnd }) => Promise<void>
+  endVerification: (id: string, end: CodeEnd) => Promise<void>
   limits: Pick<GuessLimits, 'refund'>
   events: Pick<CaptchaEvents, 'passed'>
   testRecipients: Pick<TestRecipients, 'isTestRecipient'>
 }) {
-  const { findCaptcha, codes, endCode, limits, events, testRecipients } = deps
+  const { findCaptcha, codes, endCode, endVerification, limits, events, testRecipients } = deps
 
   /**
    * `isPassed`: the app has verified the person in another way. The code then counts as passed, once. Throws Unavailable.
@@ -83,12 +92,13 @@ export function createCancelCaptcha(deps: {
     if (!captcha) return { outcome: 'not_found' }
     const end = isPassed ? 'passed' : 'canceled'
     // The row exists, so its code replaces the earlier ones, as it would before its message is sent.
-    await codes.settle(captcha, id)
+    if (!isShared(captcha)) await codes.settle(captcha, id)
     const live = await codes.look(captcha, id)
     if (live.result === 'gone' && captcha.codeEnd !== end) {
       return { outcome: 'code_gone', reason: live.reason }
     }
-    await endCode({ id, end })
+    if (isShared(captcha)) await endVerification(id, end)
+    else await endCode({ id, end })
     const finish = (ended: EndedCode) => {
       if (!isPassed || testRecipients.isTestRecipient(captcha.to)) return
       limits.refund(ended)

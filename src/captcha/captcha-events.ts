@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { orLate } from '../base/deadline.ts'
 import type { EventType } from '../base/event-types.ts'
+import type { CodeId } from '../base/ids.ts'
 import { activeTraceParent } from '../base/traces.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { CodeEnd } from '../notice/code-end.ts'
@@ -37,6 +38,7 @@ export function createCaptchaEvents(deps: {
   types: readonly EventType[]
   write: (event: CaptchaEvent) => Promise<void>
   endCode: (end: { id: string; end: CodeEnd }) => Promise<void>
+  endVerification: (id: CodeId, end: CodeEnd) => Promise<void>
   /** PostgreSQL's time. */
   nowMs: () => number
 }) {
@@ -68,8 +70,15 @@ export function createCaptchaEvents(deps: {
       void write({ app: owner.app, type: 'captcha.passed', data })
     },
 
-    async ended(noticeId: string, end: CodeEnd): Promise<void> {
-      const writing = untilDone(() => deps.endCode({ id: noticeId, end }))
+    /** `codeId`: of a code for several notices. Its verification has ended too. */
+    async ended(
+      { noticeId = '', codeId }: { noticeId?: string; codeId?: CodeId },
+      end: CodeEnd,
+    ): Promise<void> {
+      const writing = untilDone(async () => {
+        await deps.endCode({ id: noticeId, end })
+        if (codeId !== undefined) await deps.endVerification(codeId, end)
+      })
       await orLate(writing, endWithinMs, () => {})
     },
 

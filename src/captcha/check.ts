@@ -8,8 +8,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Channel } from '../base/channel.ts'
+import type { CodeId } from '../base/ids.ts'
 import type { Metrics } from '../base/metrics.ts'
-import type { FieldWord, Values } from '../base/words.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import { type Caller, type Origin, originOf } from '../rules/caller.ts'
@@ -19,9 +19,13 @@ import { invalidRequest, limitedBy, type Refused } from '../rules/refused.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
 import type { Challenges } from './challenges.ts'
 import type { EndedCode, Gone, GoneReason, GuessResult, Repeated } from './code-answers.ts'
-import type { CodeOwner, CodeStore } from './code-store.ts'
+import { formProblem } from './code-form.ts'
+import { addressesOf } from './code-names.ts'
+import type { CodeOwner, CodeStore, SharedOwner } from './code-store.ts'
+import { createGuessCounts, targetOf, typedOf } from './guess-counts.ts'
 import type { KnownBrowsers } from './known-browsers.ts'
 import type { Passes } from './passes.ts'
+import { createProofs, type Proof, proofIn } from './proofs.ts'
 
 /** The request for a check, by HTTP or in process. */
 export interface CheckAsked {
@@ -41,6 +45,8 @@ export interface CheckAsked {
   challenge?: string | undefined
   /** The token of a known browser; `true` asks for one. */
   known?: string | true | undefined
+  /** The owner of the code for several notices with this id. Channel and recipient are not compared then. */
+  home?: SharedOwner | undefined
 }
 
 export type CheckOutcome = Passed | Refused
@@ -52,7 +58,9 @@ export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 
 interface Guess extends CodeOwner {
   code: string
-  id: string | undefined
+  id: CodeId | undefined
+  /** See `CheckAsked`. */
+  home: SharedOwner | undefined
   origin: Origin
   /**
    * The key whose same check gets the same pass again, because its answer may have been lost on the way. Only checks with
@@ -62,12 +70,6 @@ interface Guess extends CodeOwner {
 }
 
 type Mismatch = Extract<GuessResult, { result: 'mismatch' }>
-
-/** The proof for the caller of a right check. It is made before the guess if the check has an id, because repeats get the same. */
-interface Proof {
-  verifiedAt: string
-  pass: string
-}
 
 type Checked = Counted | Repeated
 
@@ -84,7 +86,7 @@ export function createCheckCaptcha(deps: {
   codes: CodeStore
   code: { length: number; own: boolean }
   passes: Pick<Passes, 'issue'>
-  known: Pick<KnownBrowsers, 'laneOf' | 'issue'>
+  known: Pick<KnownBrowsers, 'laneOfAny' | 'issue'>
   metrics: Pick<Metrics, 'checks'>
   events: Pick<CaptchaEvents, 'passed' | 'ended' | 'locked'>
   testRecipients: Pick<TestRecipients, 'isTestRecipient'>
@@ -93,7 +95,9 @@ export function createCheckCaptcha(deps: {
   /** Called after each check, for records. Must not throw, and is not awaited. */
   onChecked?: (owner: CodeOwner, requestId: string, checked: Counted) => void
 }) {
-  const { challenges, limits, codes, passes, known, metrics, events, nowMs } = deps
+  const { challenges, limits, codes, known, metrics, events } = deps
+  const guesses = createGuessCounts(limits)
+  const proofs = createProofs(deps)
 
   /** Throws Unavailable if Redis is out of reach; then no try and no code is used up. */
   return async function checkCaptcha(asked: CheckAsked, caller: Caller): Promise<CheckOutcome> {
@@ -108,10 +112,12 @@ export function createCheckCaptcha(deps: {
       if (isOfOtherLength) return { outcome: 'code_gone', reason: 'expired' }
       return invalidRequest('code', ...wrongForm)
     }
-    const lane = await known.laneOf(asked.known, { app, channel, to })
+
+    const addresses = asked.home ? addressesOf(asked.home) : [{ channel, to }]
+    const lane = await known.laneOfAny(asked.known, app, addresses)
     const origin = originOf(caller, asked.ip, country, lane)
     const repeatKeyId = id === undefined || caller.isInProcess ? undefined : caller.keyId
-    const guess = { app, channel, to, scene, code, id, origin, repeatKeyId }
+    const guess = { app, channel, to, scene, code, id, origin, repeatKeyId, home: asked.home }
     const entry = await challenges.enter(caller, asked.challenge)
     if ('outcome' in entry) return entry
     let checked: Checked | undefined
@@ -126,21 +132,18 @@ export function createCheckCaptcha(deps: {
       case 'gone':
         return { outcome: 'code_gone', reason: checked.reason }
       case 'mismatch': {
-        const { result: _, noticeId: __, ...members } = checked
+        const { result: _, noticeId: __, codeId: ___, ...members } = checked
         return { outcome: 'code_mismatch', ...members }
       }
       case 'repeated':
       case 'passed': {
-        const proof: Proof = JSON.parse(checked.proof ?? makeProof(guess))
-        const ofBrowser = await known.issue(guess, caller, asked.known)
-        return { outcome: 'passed', id: checked.noticeId, scene, ...proof, ...ofBrowser }
+        const typed = typedOf(guess, checked)
+        const proof: Proof = JSON.parse(checked.proof ?? proofs.make(typed))
+        const ofBrowser = await known.issue(typed, caller, asked.known)
+        const id = ('codeId' in checked && checked.codeId) || checked.noticeId
+        return { outcome: 'passed', id, scene, ...proof, ...ofBrowser }
       }
     }
-  }
-
-  function makeProof({ app, scene, channel, to }: Guess): string {
-    const pass = passes.issue({ app, scene, channel, to })
-    return JSON.stringify({ verifiedAt: new Date(nowMs()).toISOString(), pass } satisfies Proof)
   }
 
   /**
@@ -170,9 +173,11 @@ export function createCheckCaptcha(deps: {
     if (isTest && checked.result === 'passed') return
     metrics.checks.inc({ result: checked.result })
     deps.onChecked?.(guess, requestId, checked)
-    if (checked.result === 'passed') events.passed(guess, checked.noticeId)
+    if (checked.result === 'passed') {
+      events.passed(typedOf(guess, checked), checked.codeId ?? checked.noticeId)
+    }
     if ('noticeId' in checked && checked.noticeId) {
-      await events.ended(checked.noticeId, checked.result === 'passed' ? 'passed' : 'tries')
+      await events.ended(checked, checked.result === 'passed' ? 'passed' : 'tries')
     }
     if (checked.result === 'refused') announceLock(guess, checked.refusal)
   }
@@ -182,26 +187,29 @@ export function createCheckCaptcha(deps: {
   }
 
   async function compare(guess: Guess, requestId: string, isHuman: boolean): Promise<Checked> {
-    const live = await codes.look(guess, guess.id)
+    const live = await codes.look(guess.home ?? guess, guess.id)
     if (live.result === 'gone') {
       const { id, code, repeatKeyId } = guess
       const mayRepeat = live.reason === 'used' && id !== undefined && repeatKeyId !== undefined
-      const repeated = mayRepeat && (await codes.again(guess, code, id, repeatKeyId))
-      return repeated || answerWithoutCode(guess, live.reason, isHuman)
+      const repeated = mayRepeat && (await codes.again(guess.home ?? guess, code, id, repeatKeyId))
+      if (repeated) return { ...repeated, proof: proofIn(repeated.proof, repeated) }
+      return answerWithoutCode(guess, live.reason, isHuman)
     }
     const { lane } = guess.origin
     const triesLeft = lane === 'known' ? live.knownTriesLeft : live.triesLeft
     if (triesLeft === 0) return answerWithoutCode(guess, 'tries', isHuman)
-    const counted = await limits.count(guess, guess.origin, requestId, isHuman)
+    const target = await targetOf(codes, guess, live)
+    if (!target) return answerWithoutCode(guess, 'expired', isHuman)
+    const counted = await guesses.count(guess, target.sentTo, guess.origin, requestId, isHuman)
     if ('refusal' in counted) return { result: 'refused', refusal: counted.refusal }
 
     let compared: GuessResult
-    const { repeatKeyId } = guess
-    const proof = repeatKeyId === undefined ? undefined : makeProof(guess)
+    const { counts } = counted
+    const { repeatKeyId, code } = guess
     const repeatable =
-      repeatKeyId === undefined || proof === undefined ? undefined : { keyId: repeatKeyId, proof }
+      repeatKeyId === undefined ? undefined : proofs.forRepeats(repeatKeyId, target.owner)
     const passed = (ended: EndedCode) => {
-      limits.forgive(counted)
+      guesses.forgive(counts)
       limits.refund(ended)
     }
     try {
@@ -209,19 +217,21 @@ export function createCheckCaptcha(deps: {
         passed(ended)
         void record(guess, requestId, { result: 'passed', ...ended })
       }
-      compared = await codes.guess(guess, guess.code, guess.id, repeatable, onKept, lane)
+      compared = await codes.guess(target.owner, code, target.id, repeatable, onKept, lane)
     } catch (error) {
-      limits.giveBack(counted)
+      guesses.giveBack(counts)
       throw error
     }
     // The code ended after the look-up, so no try was taken.
-    if (compared.result === 'gone' || compared.result === 'repeated') limits.giveBack(counted)
+    if (compared.result === 'gone' || compared.result === 'repeated') guesses.giveBack(counts)
+    if (compared.result === 'repeated')
+      return { ...compared, proof: proofIn(compared.proof, compared) }
     if (compared.result === 'passed') {
       passed(compared)
-      return { ...compared, proof }
+      return { ...compared, proof: repeatable && proofIn(repeatable.proof, compared) }
     }
     if (compared.result !== 'mismatch') return compared
-    const { waitMs, refusal } = await limits.holdNext(counted)
+    const { waitMs, refusal } = await guesses.holdNext(counts)
     if (refusal) announceLock(guess, refusal)
     return waitMs > 0 ? { ...compared, lockedForMs: waitMs } : compared
   }
@@ -236,13 +246,4 @@ export function createCheckCaptcha(deps: {
       (await limits.visit(guess, origin, isHuman)) ?? (await limits.findLock(guess, origin))
     return refusal ? { result: 'refused', refusal } : { result: 'gone', reason }
   }
-}
-
-/** Why this text can't be a sent code; undefined if it can. */
-function formProblem(
-  code: string,
-  { length, own }: { length: number; own: boolean },
-): [FieldWord, Values] | undefined {
-  if (own) return /^[A-Za-z0-9]{4,10}$/.test(code) ? undefined : ['lettersOrDigits', {}]
-  return code.length === length && /^[0-9]+$/.test(code) ? undefined : ['digits', { n: length }]
 }

@@ -15,8 +15,8 @@ export type SettleResult =
 export type GuessResult =
   | ({ result: 'passed' } & EndedCode)
   | Repeated
-  /** `noticeId`: the notice whose code is out of tries now. */
-  | { result: 'mismatch'; triesLeft: number; noticeId?: string }
+  /** `noticeId`: the notice whose code is out of tries now. For several notices it is `codeId` too. */
+  | { result: 'mismatch'; triesLeft: number; noticeId?: string; codeId?: CodeId }
   | Gone
 
 /** The check repeats one that passed. `proof`: what that check stored. Nothing follows from it. */
@@ -24,6 +24,8 @@ export interface Repeated {
   result: 'repeated'
   noticeId: string
   proof: string
+  /** Only for a code for several notices. */
+  channel?: Channel
 }
 
 /** For checks with an id. A repeat by the same key gets this proof. */
@@ -32,11 +34,12 @@ export interface RepeatableGuess {
   proof: string
 }
 
-/** `onPass`: the data that `remember` stored with the code. `codeId`: of a code for several notices. */
+/** `onPass`: the data that `remember` stored with the code. `codeId`, `channel`: of a code for several notices. */
 export interface EndedCode {
   noticeId: NoticeId
   onPass?: string
   codeId?: CodeId
+  channel?: Channel
 }
 
 export interface Gone {
@@ -96,14 +99,16 @@ export function readAnswers(secrets: Pick<Secrets, 'unseal'>) {
     endedBy(answer: Answer): EndedCode | undefined {
       if (typeof answer === 'string') return { noticeId: answer }
       if (typeof answer === 'number') return undefined
-      const [noticeId, sealed, codeId] = answer as [string, string, string?]
+      const [noticeId, sealed, codeId, channel] = answer as [string, string, string?, Channel?]
       const onPass = sealed === '' ? {} : { onPass: unseal(sealed, noticeId) }
-      return { noticeId, ...onPass, ...(codeId === undefined ? {} : { codeId }) }
+      return { noticeId, ...onPass, ...(codeId && channel ? { codeId, channel } : {}) }
     },
 
     repeatedBy(answer: Answer, noticeId: string): Repeated | undefined {
       if (typeof answer !== 'object' || answer[0] !== 1) return undefined
-      return { result: 'repeated', noticeId, proof: unseal(answer[1], noticeId) }
+      const channel = answer[2] as Channel | undefined
+      const proof = unseal(answer[1], noticeId)
+      return { result: 'repeated', noticeId, proof, ...(channel ? { channel } : {}) }
     },
   }
 }

@@ -30,7 +30,11 @@ export interface Lead {
 
 export type CodeNames = ReturnType<typeof createCodeNames>
 
-const isShared = (owner: CodeOwner): owner is SharedOwner => 'addresses' in owner
+export const isShared = (owner: CodeOwner): owner is SharedOwner => 'addresses' in owner
+
+/** Where the notices of the code go. */
+export const addressesOf = ({ addresses }: SharedOwner): { channel: Channel; to: string }[] =>
+  Object.entries(addresses).map(([channel, to]) => ({ channel: channel as Channel, to }))
 
 export function createCodeNames(secrets: Secrets, keyPrefix: string) {
   const keysBy = (parts: string[]) =>
@@ -64,9 +68,7 @@ export function createCodeNames(secrets: Secrets, keyPrefix: string) {
     /** For one address, one digest per secret in use, the current secret first. */
     digestsOf(owner: CodeOwner, code: string): string[] {
       if (!isShared(owner)) return ownDigestsOf(owner, code)
-      return Object.entries(owner.addresses).flatMap(([channel, to]) =>
-        ownDigestsOf({ ...owner, channel: channel as Channel, to }, code),
-      )
+      return addressesOf(owner).flatMap((address) => ownDigestsOf({ ...owner, ...address }, code))
     },
 
     sealHome: (home: SharedOwner, codeId: CodeId): string =>

@@ -43,9 +43,9 @@ export type Answer =
   | string
   | number
   | [codeId: string, sealed: string]
-  | [noticeId: string, sealed: string, codeId: string]
+  | [noticeId: string, sealed: string, codeId: string, channel: string]
   | [0, codeId: string]
-  | [1, sealedProof: string]
+  | [1, sealedProof: string, channel?: string]
   | ['home', sealedHome: string, codeId: string, endsMs: string]
   | ['code', facts: string, codeId: string, ...channels: string[]]
   | string[]

@@ -31,7 +31,7 @@ import {
   readAnswers,
   type SettleResult,
 } from './code-answers.ts'
-import { type CodeOwner, createCodeNames } from './code-names.ts'
+import { type CodeOwner, createCodeNames, isShared } from './code-names.ts'
 import { createCodeSteps, type Step } from './code-steps.ts'
 import { createUndo } from './code-undo.ts'
 import { createNewCodes } from './new-codes.ts'
@@ -150,7 +150,8 @@ export function createCodeStore(
         for (const among of amongOf(owner)) {
           const answer = await take({ ...among, step })
           if (typeof answer === 'object' && answer[0] === 0) {
-            return { result: 'mismatch', triesLeft: 0, noticeId: answer[1] as string }
+            const ofSeveral = isShared(owner) ? { codeId } : {}
+            return { result: 'mismatch', triesLeft: 0, noticeId: answer[1] as string, ...ofSeveral }
           }
           const repeated = repeatedBy(answer, codeId)
           if (repeated) return repeated

@@ -66,17 +66,32 @@ export async function createKnownBrowsers(deps: {
     return { now: times[0]?.[0] ?? 0, reset: Math.max(...times.map(([, reset]) => reset)) }
   }
 
+  /** A token that is not valid is no error. Throws Unavailable if Redis does not answer about a signed token. */
+  async function laneOf(token: string | true | undefined, recipient: Recipient): Promise<Lane> {
+    const claims = typeof token === 'string' ? await read(token) : undefined
+    if (!claims) return 'stranger'
+    const { iss, aud, sub, iat, exp } = claims
+    const { app, channel, to } = recipient
+    const isOfRecipient = secrets.passSubjects(app, channel, to).includes(String(sub))
+    if (iss !== issuer || aud !== app || !isOfRecipient) return 'stranger'
+    const { now, reset } = await timesOf(recipient)
+    return Number(exp) > now && Number(iat) > reset ? 'known' : 'stranger'
+  }
+
   return {
-    /** A token that is not valid is no error. Throws Unavailable if Redis does not answer about a signed token. */
-    async laneOf(token: string | true | undefined, recipient: Recipient): Promise<Lane> {
-      const claims = typeof token === 'string' ? await read(token) : undefined
-      if (!claims) return 'stranger'
-      const { iss, aud, sub, iat, exp } = claims
-      const { app, channel, to } = recipient
-      const isOfRecipient = secrets.passSubjects(app, channel, to).includes(String(sub))
-      if (iss !== issuer || aud !== app || !isOfRecipient) return 'stranger'
-      const { now, reset } = await timesOf(recipient)
-      return Number(exp) > now && Number(iat) > reset ? 'known' : 'stranger'
+    laneOf,
+
+    /** The lane for a person with several addresses: a token of one of them is enough. */
+    async laneOfAny(
+      token: string | true | undefined,
+      app: string,
+      addresses: readonly Omit<Recipient, 'app'>[],
+    ): Promise<Lane> {
+      if (typeof token !== 'string') return 'stranger'
+      for (const address of addresses) {
+        if ((await laneOf(token, { app, ...address })) === 'known') return 'known'
+      }
+      return 'stranger'
     },
 
     /**

@@ -17,10 +17,11 @@ import { type Caller, originOf } from '../rules/caller.ts'
 import type { GuessLimits } from '../rules/guess-limits.ts'
 import { pagePolicy } from '../rules/policies.ts'
 import type { Quota } from '../rules/quota.ts'
-import { invalidRequest, type Limited, limitedBy } from '../rules/refused.ts'
+import { invalidRequest, type Limited } from '../rules/refused.ts'
 import type { Challenges } from './challenges.ts'
 import type { CodeStore } from './code-store.ts'
 import type { KnownBrowsers } from './known-browsers.ts'
+import { createRefuseEarly } from './refuse-early.ts'
 
 export interface CaptchaAsked extends SendAsked {
   /** The purpose of the code. */
@@ -53,6 +54,7 @@ export function createSendCaptcha(deps: {
   const { readMessage, oncePerKey, challenges, quota, guessLimits, codes } = deps
   const { send, code, testRecipients } = deps
   const validityIn = createValidityText(code.ttlMs)
+  const refuseEarly = createRefuseEarly(deps)
 
   /** Throws Unavailable if Redis or PostgreSQL is out of reach; then the uses of the send are given back. */
   return async function sendCaptcha(asked: CaptchaAsked, caller: Caller): Promise<SendOutcome> {
@@ -76,14 +78,8 @@ export function createSendCaptcha(deps: {
     const refuse = (limited: Limited) =>
       challenges.refuse(caller, isPage ? { ...limited, policy: 'captcha' } : limited)
 
-    if (isPage && idempotencyKey !== undefined) {
-      // A request that will be refused must not take a turn. The exception is a repeat, whose key is already known.
-      const isHuman = challenge !== undefined
-      const isRefused = quota.isRefused(policy, fields, isHuman)
-      const isNew = isRefused && (await oncePerKey.isNew(idempotencyKey, caller, answerBy))
-      const refusal = isNew ? await quota.findRefusal(policy, fields, isHuman) : undefined
-      if (refusal) return refuse(limitedBy(policy, refusal))
-    }
+    const early = await refuseEarly({ policy, fields, challenge, idempotencyKey }, caller, answerBy)
+    if (early) return refuse(early)
     const codeDigests = own === undefined ? undefined : codes.digestsOf(draft, own)
     const given = testRecipients.codeOf(to) ?? own
     const keyed = { ...asked, codeDigests }

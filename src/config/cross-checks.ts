@@ -19,6 +19,7 @@ import {
   templatesFolder,
   testRecipient,
 } from './policy-schema.ts'
+import { workflowProblems } from './workflow-problems.ts'
 
 /** The checks by the rooms that use a section. The problems have paths within that section. */
 export interface SectionChecks {
@@ -54,7 +55,7 @@ export async function crossCheck(
     ...policyProblems(sections, checks.ownPolicies()),
     ...providerProblems(sections, checks, path),
     ...routeProblems(sections, checks),
-    ...testingProblems(sections, checks),
+    ...[...testingProblems(sections, checks), ...workflowProblems(raw)],
   ]
   if (sections.templates === undefined) return { found, templateProblems: [] }
   const folder = resolve(dirname(path), sections.templates)

@@ -10,6 +10,7 @@ import { defaultSuppressFor } from '../base/suppression.ts'
 import { isUsableSecret } from '../crypto/standard-webhooks.ts'
 import { registrations } from '../sms-rules/schema.ts'
 import { links } from './link-address.ts'
+import { workflows } from './workflows-schema.ts'
 
 export type ProviderEntry = z.infer<typeof providerEntry>
 
@@ -174,6 +175,8 @@ export const policyFileSchema = z.strictObject({
   browser: z
     .strictObject({
       templates: z.array(z.string()).default(['captcha']),
+      /** The workflows that they may name. */
+      workflows: z.array(z.string()).default([]),
       /** The header `traceparent` of pages is trusted, as the header of servers is. */
       traces: z.boolean().default(false),
       /** Checked together with captcha's rules, for publishable keys only. */
@@ -182,6 +185,8 @@ export const policyFileSchema = z.strictObject({
       checkRules: z.array(z.unknown()).default([]),
     })
     .prefault({}),
+  /** Verifications with several ways: the channels in their order. */
+  workflows,
   challenge: challenge.prefault({ kind: 'altcha' }),
   /** Thousandths of the operator's currency per message, by country, for `{price}`. */
   prices: z

@@ -35,7 +35,7 @@ export async function answerSend<Body extends { template: string }>(
   return { status: 202, headers: { location: `${basePath}/v1/notices/${id}` }, body: accepted }
 }
 
-function idempotencyKeyOf(headers: RouteRequest['headers']): string | undefined {
+export function idempotencyKeyOf(headers: RouteRequest['headers']): string | undefined {
   const key = headers['idempotency-key'] as string | undefined
   if (key === undefined || /^[\x21-\x7e]{1,255}$/.test(key)) return key
   throw invalid('Idempotency-Key', 'visibleAscii')

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { appName } from '../base/names.ts'
 import { words } from '../base/words.ts'
-import { checkCaptchaBody, sendCaptchaBody } from './captchas.ts'
+import { checkCaptchaBody, sendCaptchaBody, sendWorkflowBody } from './captcha-bodies.ts'
 import { countNoticesBody, searchNoticesBody } from './notice-reads.ts'
 import { sendNoticeBody } from './notices.ts'
 import { id, plainText, scene } from './schemas.ts'
@@ -19,6 +19,10 @@ const keyId = plainText(64).min(1).optional()
 export const captchaInput = sendCaptchaBody
   .omit({ challenge: true })
   .extend({ app: appName, keyId, idempotencyKey, policy: z.string().optional() })
+export const workflowInput = sendWorkflowBody
+  .omit({ challenge: true })
+  .extend({ app: appName, keyId, idempotencyKey, policy: z.string().optional() })
+export const nextInput = z.strictObject({ app: appName, id, keyId, idempotencyKey })
 export const checkInput = checkCaptchaBody
   .omit({ challenge: true })
   .extend({ app: appName, keyId, anyForm: z.boolean().optional() })

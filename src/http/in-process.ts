@@ -8,9 +8,11 @@ import { isObject } from '../base/json.ts'
 import { Problem } from '../base/problems.ts'
 import { inSpan } from '../base/traces.ts'
 import { Unavailable } from '../base/unavailable.ts'
-import type { CancelCaptcha, CancelOutcome, FindCaptcha } from '../captcha/cancel.ts'
+import type { CancelCaptcha, CancelOutcome } from '../captcha/cancel.ts'
 import type { CheckCaptcha, CheckOutcome } from '../captcha/check.ts'
+import type { CheckById } from '../captcha/check-by-id.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
+import type { WayOutcome, Workflows } from '../captcha/workflows.ts'
 import type { SendOutcome } from '../notice/message.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { Caller } from '../rules/caller.ts'
@@ -22,8 +24,10 @@ import {
   checkInput,
   countInput,
   findInput,
+  nextInput,
   noticeInput,
   searchInput,
+  workflowInput,
 } from './call-inputs.ts'
 import { type CallOutcome, factsOf, outcomeIn, shown } from './call-outcome.ts'
 import type { NoticePage, NoticeReads, NoticeView } from './notice-reads.ts'
@@ -45,6 +49,10 @@ type Found<Members> = ({ outcome: 'found' } & Members) | Wrong
 export interface PosternCalls {
   /** `policy`: a policy that includes `captcha` and decides in its place. */
   sendCaptcha(asked: z.input<typeof captchaInput>): Promise<CallOutcome<SendOutcome>>
+  /** One verification, several ways to the person. */
+  sendCaptcha(asked: z.input<typeof workflowInput>): Promise<CallOutcome<WayOutcome>>
+  /** Begins the next way of a verification. */
+  nextWay(asked: z.input<typeof nextInput>): Promise<CallOutcome<WayOutcome>>
   /**
    * The code of a recipient, or of an id alone. `anyForm`: a code of the wrong form is a wrong code and counts. Otherwise it
    * is `invalid_request`.
@@ -88,7 +96,8 @@ export function createCalls(deps: {
   sendCaptcha: SendCaptcha
   checkCaptcha: CheckCaptcha
   sendNotice: SendNotice
-  findCaptcha: FindCaptcha
+  checkById: CheckById
+  workflows: Pick<Workflows, 'sendWorkflow' | 'next'>
   cancelCaptcha: CancelCaptcha
   reads: NoticeReads
   findKey: (token: string) => Promise<Key | null>
@@ -98,6 +107,7 @@ export function createCalls(deps: {
   underWay: UnderWay
 }): PosternCalls {
   const { sendCaptcha, sendNotice, cancelCaptcha, reads, findKey, underWay, sendsOwnCodes } = deps
+  const { workflows } = deps
 
   /** Runs a call. Expected errors become outcomes. */
   async function outcomeOf<Made extends { outcome: string }>(
@@ -147,16 +157,17 @@ export function createCalls(deps: {
     }
 
   const checkByRecipient = inProcess(checkInput, deps.checkCaptcha)
-  const checkById = inProcess(checkByIdInput, async (asked, caller) => {
-    const owner = await deps.findCaptcha(caller.app, asked.id)
-    return owner && (asked.scene ?? owner.scene) === owner.scene
-      ? deps.checkCaptcha({ ...asked, ...owner }, caller)
-      : ({ outcome: 'code_gone', reason: 'unknown' } as const)
-  })
+  const checkById = inProcess(checkByIdInput, deps.checkById)
+  const sendPlain = inProcess(captchaInput, sendCaptcha)
+  const sendWorkflow = inProcess(workflowInput, (asked, caller) =>
+    workflows.sendWorkflow(asked, caller),
+  )
 
   // Plugins share this object.
   return Object.freeze<PosternCalls>({
-    sendCaptcha: inProcess(captchaInput, sendCaptcha),
+    sendCaptcha: (asked: unknown) =>
+      (isObject(asked) && 'workflow' in asked ? sendWorkflow(asked) : sendPlain(asked)) as never,
+    nextWay: inProcess(nextInput, (asked, caller) => workflows.next(asked, caller)),
     checkCaptcha: (asked) =>
       isObject(asked) && 'id' in asked && !('to' in asked)
         ? checkById(asked)

@@ -120,7 +120,12 @@ function operation(route: Route): ZodOpenApiOperationObject {
       ...(route.isSend ? { header: idempotencyHeader } : {}),
     },
     ...(route.body
-      ? { requestBody: { required: true, content: { 'application/json': { schema: route.body } } } }
+      ? {
+          requestBody: {
+            required: true,
+            content: { 'application/json': { schema: bodyOf(route) } },
+          },
+        }
       : {}),
     responses: {
       ...answers(route),
@@ -132,6 +137,9 @@ function operation(route: Route): ZodOpenApiOperationObject {
     },
   }
 }
+
+const bodyOf = ({ body, otherForm }: Route) =>
+  body && otherForm ? z.union([body, otherForm.body]) : body
 
 const idempotencyHeader = z.object({
   'Idempotency-Key': z.string().max(255).optional().meta({

@@ -45,6 +45,13 @@ export interface Route<Body = unknown> {
   body?: ZodType<Body>
   /** The members that a publishable key may send, if not all of `body`. */
   pageBody?: ZodType<Body>
+  /** A second form of the body. */
+  otherForm?: {
+    /** True if the caller means this form. */
+    isMeant(body: unknown): boolean
+    body: ZodType
+    pageBody: ZodType
+  }
   /**
    * For bodies in a foreign format, whose raw bytes may have any content type. Called before a byte of the body is
    * read. Returns the maximum length in bytes. Throws Problem.

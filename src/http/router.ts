@@ -203,12 +203,12 @@ async function inputOf(
   const head = { params, headers, query: query as RouteRequest['query'] }
   const rawBodyBytes = route.admitBody?.(head)
   const given = givenJson(request)
-  const schema = (key.kind === 'publishable' && route.pageBody) || route.body
+  const json = route.body && (given === undefined ? await readJson(request, share) : given)
+  const form = route.otherForm?.isMeant(json) ? route.otherForm : route
+  const schema = (key.kind === 'publishable' && form.pageBody) || form.body
   return {
     query: head.query,
-    body: schema
-      ? checked(schema, given === undefined ? await readJson(request, share) : given, '')
-      : undefined,
+    body: schema ? checked(schema, json, '') : undefined,
     rawBody: rawBodyBytes === undefined ? noBytes : await readBytes(request, rawBodyBytes, share),
   }
 }

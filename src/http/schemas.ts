@@ -56,6 +56,16 @@ export const template = shortName.meta({
   description: 'A folder of the templates.',
   examples: ['captcha'],
 })
+export const workflow = shortName.meta({
+  description: 'A workflow of the policy file: one verification, several ways to the person.',
+  examples: ['default'],
+})
+/** Each challenge kind checks the format of its answers. */
+export const challengeAnswer = z.string().min(1).max(4_096).optional().meta({
+  description:
+    "The answer to a challenge: for `altcha` the widget's payload, base64 of JSON `{challenge, solution}`; else the vendor's token.",
+})
+
 /** The address of the person, for callers that are servers. */
 export const ip = z
   .string()

@@ -15,6 +15,7 @@ import { recipientRoutes } from '../http/recipients.ts'
 import { createRouter } from '../http/router.ts'
 import { sandboxRoutes } from '../http/sandbox.ts'
 import { createUnderWay } from '../http/under-way.ts'
+import { verificationRoutes } from '../http/verifications.ts'
 import { createReceiptReaders } from '../providers/kinds.ts'
 import { createLoginThrottle } from '../rules/login-throttle.ts'
 import type { Requests } from './requests.ts'
@@ -33,7 +34,9 @@ export async function createApiRouter(shared: Shared, requests: Requests) {
       ...requests,
       offerChallenge: challenges.offer,
       pageTemplates: file.browser.templates,
+      pageWorkflows: file.browser.workflows,
     }),
+    ...verificationRoutes(requests),
     ...passRoutes(requests),
     ...noticeRoutes({ ...requests, ...reads }),
     ...recipientRoutes(requests),

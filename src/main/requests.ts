@@ -5,9 +5,13 @@ import { createCancelCaptcha, createFindCaptcha } from '../captcha/cancel.ts'
 import { createCaptchaEvents } from '../captcha/captcha-events.ts'
 import { createChallengeKind, createChallenges } from '../captcha/challenges.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
+import { createCheckById } from '../captcha/check-by-id.ts'
 import { createKnownBrowsers, type KnownBrowsers } from '../captcha/known-browsers.ts'
 import { createPasses } from '../captcha/passes.ts'
+import { createRefuseEarly } from '../captcha/refuse-early.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
+import { createSendWay } from '../captcha/send-way.ts'
+import { createWorkflows } from '../captcha/workflows.ts'
 import { type RoutedMessage, servingProviders } from '../delivery/provider-order.ts'
 import { createNoticeCreator } from '../notice/create.ts'
 import { createIdempotency } from '../notice/idempotency.ts'
@@ -32,19 +36,25 @@ export type Requests = Awaited<ReturnType<typeof composeRequests>>
 
 /** `onDecided` is called with every decision of the limits. */
 export async function composeRequests(shared: Shared, onDecided?: OnDecided) {
-  const { redis, keyPrefix } = shared.servers
-  const known = await createKnownBrowsers({ redis, keyPrefix, secrets: shared.secrets })
-  const steps = { ...composeSteps(shared, onDecided), known }
+  const sends = await composeSends(shared, onDecided)
   return {
-    ...steps,
-    ...composeSending(shared, steps),
-    ...(await composeChecking(shared, steps)),
-    ...composeSupport(shared, steps),
+    ...sends,
+    ...(await composeChecking(shared, sends)),
+    ...composeSupport(shared, sends),
     keys: await openKeys(shared),
   }
 }
 
+/** The sends. Workers begin ways of verifications with them. */
+export async function composeSends(shared: Shared, onDecided?: OnDecided) {
+  const { redis, keyPrefix } = shared.servers
+  const known = await createKnownBrowsers({ redis, keyPrefix, secrets: shared.secrets })
+  const steps = { ...composeSteps(shared, onDecided), known }
+  return { ...steps, ...composeSending(shared, steps) }
+}
+
 type Steps = ReturnType<typeof composeSteps> & { known: KnownBrowsers }
+type Sends = Awaited<ReturnType<typeof composeSends>>
 
 /** The steps of every send and check: recipients, limits, challenges, and the records for support. */
 function composeSteps(shared: Shared, onDecided?: OnDecided) {
@@ -126,29 +136,33 @@ function composeSending(shared: Shared, steps: Steps) {
       isTestRecipient,
     }),
     ...{ oncePerKey, quota },
-    send: createPipeline({
+    ...createPipeline({
       ...{ oncePerKey, quota, store: notices, nowMs },
       createNotice: creator.createNotice,
       canReach: reach.canReach,
     }),
   }
+  const { challenges, guessLimits, known, testRecipients } = steps
+  const code = { ...file.code, ttlMs: file.code.ttl }
+  const ofCodes = {
+    ...{ ...sending, challenges, guessLimits, known, codes, code, testRecipients },
+    links: file.links,
+  }
   return {
-    sendCaptcha: createSendCaptcha({
-      ...sending,
-      challenges: steps.challenges,
-      guessLimits: steps.guessLimits,
-      known: steps.known,
-      codes,
-      code: { ...file.code, ttlMs: file.code.ttl },
-      links: file.links,
-      testRecipients: steps.testRecipients,
+    sendCaptcha: createSendCaptcha(ofCodes),
+    workflows: createWorkflows({
+      ...ofCodes,
+      ...{ normaliseRecipient, store: notices, unseal: secrets.unseal, nowMs },
+      workflows: file.workflows,
+      refuseEarly: createRefuseEarly(sending),
+      ways: createSendWay({ ...ofCodes, store: notices, seal: secrets.seal }),
     }),
     sendNotice: createSendNotice({ ...sending, ttlMs: file.notice.ttl, nowMs }),
   }
 }
 
 /** The check of typed codes, and the passes of right codes. */
-async function composeChecking(shared: Shared, steps: Steps) {
+async function composeChecking(shared: Shared, steps: Sends) {
   const { closers, metrics, secrets } = shared
   const { database, redis, keyPrefix } = shared.servers
   const { events, wantedEvents, codes, notices } = shared.stores
@@ -159,8 +173,7 @@ async function composeChecking(shared: Shared, steps: Steps) {
   const captchaEvents = createCaptchaEvents({
     types: wantedEvents,
     write: events.add,
-    endCode: notices.endCode,
-    nowMs,
+    ...{ endCode: notices.endCode, endVerification: notices.endVerification, nowMs },
   })
   closers.onClose(() => captchaEvents.close())
   const checkCaptcha = createCheckCaptcha({
@@ -177,11 +190,12 @@ async function composeChecking(shared: Shared, steps: Steps) {
   const findCaptcha = createFindCaptcha({ ...steps, store: notices, codes })
   const cancelCaptcha = createCancelCaptcha({
     ...{ findCaptcha, codes, testRecipients },
-    endCode: notices.endCode,
+    ...{ endCode: notices.endCode, endVerification: notices.endVerification },
     limits: guessLimits,
     events: captchaEvents,
   })
-  return { checkCaptcha, findCaptcha, cancelCaptcha, passes }
+  const checkById = createCheckById({ codes, findCaptcha, checkCaptcha })
+  return { checkCaptcha, checkById, cancelCaptcha, passes }
 }
 
 /** The look-up and reset of a recipient. */

@@ -7,6 +7,7 @@ import { createProvider, createServes, ownKinds } from '../providers/kinds.ts'
 import type { SandboxDeps } from '../providers/sandbox/index.ts'
 import { addressKindOf } from '../recipient/channels.ts'
 import { startUpkeep } from '../upkeep/upkeep.ts'
+import { composeSends } from './requests.ts'
 import { openLimiter, type Shared } from './shared.ts'
 
 /** Starts at once to deliver the notices on the queue. */
@@ -30,8 +31,13 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     ...(outbox ? { outbox } : {}),
   }
   const limiter = openLimiter(shared, openRedis('limiter'), 'pace:', {})
+  const hasWorkflows = Object.keys(file.workflows).length > 0
+  const sends = hasWorkflows ? composeSends(shared) : undefined
+  // Reported when a way is due.
+  sends?.catch(() => {})
   const upkeep = startUpkeep({
-    ...{ store: notices, producer, events, database, metrics, log },
+    ...{ store: notices, producer, events, database, metrics, log, nowMs: database.nowMs },
+    beginDue: sends && (async (due) => (await sends).workflows.beginDue(due)),
     receivers: file.events,
     sweepReceipts: receipts.sweep,
     policy: {
@@ -57,7 +63,8 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     openQueueConnection: () => openRedis('worker'),
     unseal: secrets.unseal,
     withoutWebOtpIn: file.recipients.withoutWebOtp,
-    settleCode: (notice) => codes.settle(ownerOf(notice), notice.id),
+    settleCode: (notice) =>
+      codes.settle(ownerOf(notice), notice.id, notice.verificationId ?? undefined),
     isRefused: ({ channel, recipient }) =>
       limits.file().recipients.refuse.has(addressKindOf(channel).mailboxOf(recipient)),
   })

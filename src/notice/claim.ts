@@ -6,6 +6,7 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Channel } from '../base/channel.ts'
+import type { CodeId } from '../base/ids.ts'
 import type { SuppressFor } from '../base/suppression.ts'
 import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
@@ -40,6 +41,8 @@ export interface OpenNotice {
   traceParent: string | null
   /** See format.ts. */
   format: number
+  /** The verification of which it is a way. */
+  verificationId: CodeId | null
   /** Null if the recipient may get messages of all providers. */
   suppressions: Pick<Suppression, 'reason' | 'provider'>[] | null
 }
@@ -178,6 +181,7 @@ const openSql = `
   SELECT n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,
          n.sealed_params AS "sealedParams", n.attempts, n.claims,
          coalesce(n.code_end = 'passed', false) AS "hasPassed", n.format,
+         n.verification_id AS "verificationId",
          n.trace_parent AS "traceParent", ${suppressedSql(4)} AS suppressions,
          (extract(epoch FROM now() - coalesce(n.send_at, n.created_at)) * 1000)::float8 AS "waitedMs",
          ${remainingMs}, (extract(epoch FROM n.expires_at) * 1000)::float8 AS "expiresAtMs",

@@ -18,6 +18,7 @@ import { createUntilAnswered } from '../base/until-answered.ts'
 import { queueSpan } from './job.ts'
 import type { Producer } from './producer.ts'
 import type { NoticeStore } from './store.ts'
+import type { WayBegun } from './verifications.ts'
 
 /** Variables of a template: the caller's values, and the code. */
 export type Params = Readonly<Record<string, string | number | boolean>>
@@ -34,6 +35,8 @@ export interface NoticeDraft {
   /** Counted from `sendAt` if that is set. */
   ttlMs: number
   sendAt?: Date | undefined
+  /** It begins a way of a verification. */
+  begun?: WayBegun | undefined
   /** The providers of its route, to find out whether the recipient has opted out of all of them. */
   providers?: readonly string[] | undefined
 }
@@ -77,20 +80,23 @@ export function createNoticeCreator(deps: {
   /**
    * Resolves with the times of the committed row. Throws Unavailable if it was not committed within `timeoutMs`; if it
    * appears later, it is closed as `abandoned`. A test recipient gets no message, so its notice has times but no row.
-   * Returns the reason if the recipient must get nothing; then there is no row.
+   * Returns the reason if the recipient must get nothing; then there is no row. `superseded`: another notice has begun its
+   * way, or its verification has ended.
    */
   async function createNotice(
     notice: PreparedNotice,
     params: Params,
     timeoutMs: number,
-  ): Promise<CreatedNotice | SuppressionReason> {
+  ): Promise<CreatedNotice | SuppressionReason | 'superseded'> {
     if (isTestRecipient(notice.to)) {
+      if (notice.begun && !(await store.passWay(notice.begun, notice.id))) return 'superseded'
       metrics.testSends.inc({ channel: notice.channel })
       return withTimes(notice, new Date(nowMs()))
     }
     if (timeoutMs <= 0) throw outOfTime()
     const span = { ...queueSpan('send', notice), mayBeFirst: true } as const
     const createdAt = await traced(span, () => commit(notice, params, timeoutMs))
+    if (!createdAt && notice.begun) return 'superseded'
     if (!createdAt) throw new Error(`there is a notice ${notice.id} already`)
     const { id, kind, channel } = notice
     if (typeof createdAt === 'string') {
@@ -110,7 +116,8 @@ export function createNoticeCreator(deps: {
     timeoutMs: number,
   ): Promise<Date | SuppressionReason | null> {
     const [recipientHash, earlierHash] = hashesOf(notice.channel, notice.to) as [Buffer, Buffer?]
-    const creating = store.insert({
+    const insert = notice.begun ? store.insertWay : store.insert
+    const creating = insert({
       id: notice.id,
       app: notice.app,
       kind: notice.kind,
@@ -124,6 +131,7 @@ export function createNoticeCreator(deps: {
       sendAt: notice.sendAt,
       ttlMs: notice.ttlMs,
       traceParent: activeTraceParent(),
+      begun: notice.begun,
     })
     try {
       return await orLate(creating, timeoutMs, () => {

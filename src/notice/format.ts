@@ -7,5 +7,7 @@
  * one. Processes from before this column wrote the first format.
  */
 export const noticeFormat = 1
+/** The code has an id apart from its notice's. */
+export const wayFormat = 2
 
-export const isKnownFormat = (format: number): boolean => format === noticeFormat
+export const isKnownFormat = (format: number): boolean => [noticeFormat, wayFormat].includes(format)

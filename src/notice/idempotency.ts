@@ -17,6 +17,7 @@ import { Overloaded } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Database } from '../storage/database.ts'
 import { surelyUnsent } from './unanswered.ts'
+import { latestWay } from './verifications.ts'
 
 export type ReserveResult =
   | { kind: 'proceed' }
@@ -162,7 +163,7 @@ export async function removeOldKeys(database: Database): Promise<number> {
  */
 const isFree = `(old.created_at < now() - $6 * interval '1 millisecond' OR (old.request_hash = ANY ($3) AND
     CASE WHEN old.answer IS NULL THEN old.created_at < now() - $5 * interval '1 millisecond'
-         ELSE EXISTS (SELECT FROM notice n WHERE n.id = old.notice_id AND ${surelyUnsent}) END))`
+         ELSE EXISTS (SELECT FROM ${latestWay} WHERE first.id = old.notice_id AND ${surelyUnsent}) END))`
 
 // The last part sees the table as it was before this statement. There a key can be free that another request has just
 // reserved.

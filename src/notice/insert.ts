@@ -4,8 +4,9 @@ import type { Channel } from '../base/channel.ts'
 import type { SuppressFor, SuppressionReason } from '../base/suppression.ts'
 import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
-import { noticeFormat } from './format.ts'
+import { noticeFormat, wayFormat } from './format.ts'
 import { inForceSql, suppressValues } from './suppressions.ts'
+import { beginWays, type WayBegun } from './verifications.ts'
 
 export interface NewNotice {
   id: string
@@ -28,18 +29,37 @@ export interface NewNotice {
   ttlMs: number
   /** The sampled span of the request that made the notice. */
   traceParent?: string | undefined
+  /** For a way of a verification. */
+  begun?: WayBegun | undefined
 }
 
 /**
  * Returns the creation time by PostgreSQL's clock after the commit; null if the id existed already. For a recipient that must
  * get nothing, it returns the reason and inserts nothing. The statement finds that itself, so it costs no other one.
  */
-export function createInsert(database: Database, suppressFor: () => SuppressFor) {
+export const createInsert = (database: Database, suppressFor: () => SuppressFor) =>
+  createInserter(database, suppressFor, 'notice-create', insertSql(), [])
+
+/** The same for a notice that begins a way of its verification: null also if that way was begun, or the verification ended. */
+export const createInsertWay = (database: Database, suppressFor: () => SuppressFor) =>
+  createInserter(database, suppressFor, 'notice-create-way', insertSql(true), [
+    ({ begun }) => begun?.verificationId,
+    ({ begun }) => begun?.way,
+    ({ begun }) => begun?.seen,
+  ])
+
+function createInserter(
+  database: Database,
+  suppressFor: () => SuppressFor,
+  name: string,
+  sql: string,
+  ofWay: readonly ((row: NewNotice) => unknown)[],
+) {
   return createBatcher<NewNotice, Date | SuppressionReason | null>({
     maxItems: 200,
     maxConcurrent: 2,
     async run(notices) {
-      const rows = await database.query<Inserted>('notice-create', createSql, [
+      const rows = await database.query<Inserted>(name, sql, [
         ...columns(notices, [
           ...(['id', 'app', 'kind', 'channel', 'recipient', 'recipientHash', 'scene'] as const),
           ...(['template', 'locale', 'sealedParams', 'sendAt', 'ttlMs', 'traceParent'] as const),
@@ -47,6 +67,7 @@ export function createInsert(database: Database, suppressFor: () => SuppressFor)
           ({ providers }) => providers?.join(',') ?? null,
         ]),
         suppressValues(suppressFor()),
+        ...columns(notices, ofWay),
       ])
       const created = new Map(
         rows.map((row) => [row.id, row.because ?? new Date(Math.floor(row.createdAtMs))]),
@@ -75,24 +96,26 @@ const becauseSql = `
   WHERE s.recipient_hash = ANY (ARRAY[new.recipient_hash, new.earlier_hash]) AND s.app = new.app AND ${inForceSql(16)}`
 
 // All times are PostgreSQL's, except `send_at`. The process's clock is not used.
-const createSql = `
+const insertSql = (isWay = false) => `
   WITH given AS (
     SELECT new.*, (${becauseSql}) AS because FROM (
       SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
              send_at, ttl_ms, trace_parent, earlier_hash, string_to_array(providers, ',') AS providers
+             ${isWay ? ', verification_id, way, seen' : ''}
       FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[],
                   $8::text[], $9::text[], $10::bytea[], $11::timestamptz[], $12::float8[],
-                  $13::text[], $14::bytea[], $15::text[])
+                  $13::text[], $14::bytea[], $15::text[]${isWay ? ', $17::uuid[], $18::int[], $19::int[]' : ''})
         AS new (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
-                sealed_params, send_at, ttl_ms, trace_parent, earlier_hash, providers)) AS new
-  ), created AS (
+                sealed_params, send_at, ttl_ms, trace_parent, earlier_hash, providers
+                ${isWay ? ', verification_id, way, seen' : ''})) AS new
+  )${isWay ? beginWays : ''}, created AS (
     INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, scene, template, locale,
-                        sealed_params, created_at, send_at, expires_at, due_at, trace_parent, format)
+                        sealed_params, created_at, send_at, expires_at, due_at, trace_parent, format${isWay ? ', verification_id' : ''})
     SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,
            now(), send_at,
            coalesce(send_at, now()) + ttl_ms * interval '1 millisecond', coalesce(send_at, now()),
-           trace_parent, ${noticeFormat}
-    FROM given WHERE because IS NULL
+           trace_parent, ${isWay ? `${wayFormat}, verification_id` : noticeFormat}
+    FROM given WHERE because IS NULL ${isWay ? 'AND id IN (SELECT notice_id FROM way)' : ''}
     ON CONFLICT (id) DO NOTHING
     RETURNING id, created_at
   )

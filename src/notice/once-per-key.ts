@@ -14,7 +14,7 @@ import { createTurns } from '../base/turns.ts'
 import { Overloaded, Unavailable } from '../base/unavailable.ts'
 import type { Caller } from '../rules/caller.ts'
 import type { Idempotency } from './idempotency.ts'
-import type { Accepted, SendAsked, SendOutcome } from './message.ts'
+import type { Accepted, SendOutcome } from './message.ts'
 
 /**
  * Time limit for the steps of one key. Every request must get its answer within 2.5 s, even when servers are away. That
@@ -23,7 +23,9 @@ import type { Accepted, SendAsked, SendOutcome } from './message.ts'
 const answerWithinMs = 2_200
 const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 
-interface KeyedAsked extends SendAsked {
+/** The request, with all its members. */
+interface KeyedAsked {
+  idempotencyKey?: IdempotencyKey | undefined
   challenge?: string | undefined
   known?: string | undefined
   codeDigests?: readonly string[] | undefined
@@ -41,7 +43,7 @@ interface Begun {
    * Stores an accepted answer for repeats, and frees the key after anything else. Never throws, because after a sent
    * message the caller never gets an error: if the answer is not stored, a repeat finds the notice.
    */
-  end(outcome: SendOutcome | undefined): Promise<void>
+  end(outcome: { outcome: string } | undefined): Promise<void>
 }
 
 export type OncePerKey = ReturnType<typeof createOncePerKey>

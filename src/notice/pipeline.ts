@@ -5,7 +5,7 @@
  *
  * A kind of message adds its own steps around these: a code is stored before its notice is committed.
  */
-import { type RequestId, requestIdOf } from '../base/ids.ts'
+import { type NoticeId, type RequestId, requestIdOf } from '../base/ids.ts'
 import type { CanReach } from '../recipient/mail-domains.ts'
 import type { Caller } from '../rules/caller.ts'
 import type { Fields, Quota } from '../rules/quota.ts'
@@ -35,6 +35,11 @@ export interface Sending {
   asked: Parameters<OncePerKey['begin']>[1]
   /** By `performance.now()`. */
   answerBy: number
+  /**
+   * No caller waits for the outcome, and after an error the same notice is made again. So nothing is given back, and its uses are
+   * taken once.
+   */
+  isRepeated?: boolean
 }
 
 export interface Prepared {
@@ -51,18 +56,22 @@ export interface Steps {
   /** The answer to a request that the limits refuse. */
   refuse?(limited: Limited): Promise<Refused>
   /** Before the commit. `requestId`: the request that has taken the uses. */
-  prepare?(notice: PreparedNotice, taken: Taken, requestId: RequestId): Promise<Prepared>
+  prepare?(notice: PreparedNotice, taken: Taken, requestId: RequestId): Promise<Prepared | Refused>
   /** False if the notice of an earlier request will not be sent. `isOpen`: it has not ended. */
   isAlive?(notice: PreparedNotice, isOpen: boolean): Promise<boolean>
   /** The members of the answer that only this kind has. */
   answer(notice: PreparedNotice): Promise<Partial<Accepted>>
 }
 
-export type Send = ReturnType<typeof createPipeline>
+/** `superseded`: another request has begun this way of a verification, or the verification has ended. */
+export type Made = SendOutcome | { outcome: 'superseded' }
+
+export type Pipeline = ReturnType<typeof createPipeline>
+export type Send = Pipeline['send']
 
 export function createPipeline(deps: {
   oncePerKey: Pick<OncePerKey, 'begin'>
-  quota: Pick<Quota, 'acquire' | 'release' | 'releaseUnsent' | 'nextInMs'>
+  quota: Pick<Quota, 'acquire' | 'acquireOnce' | 'release' | 'releaseUnsent' | 'nextInMs'>
   createNotice: CreateNotice
   store: Pick<NoticeStore, 'adopt'>
   canReach: CanReach
@@ -71,19 +80,44 @@ export function createPipeline(deps: {
 }) {
   const { oncePerKey, quota, createNotice, store, canReach, nowMs } = deps
 
-  /** Throws Unavailable if Redis or PostgreSQL is out of reach; then everything that it took is given back. */
-  return async function send(sending: Sending, steps: Steps): Promise<SendOutcome> {
-    const { draft, asked, caller, answerBy } = sending
-    const begun = await oncePerKey.begin(draft.kind, asked, caller, answerBy)
-    if ('outcome' in begun) return begun
-    let outcome: SendOutcome | undefined
+  return { once, send, make }
+
+  /** Answers a repeat with the same key as the first request. Otherwise it adopts the notice of that request, or makes one. */
+  async function once<Outcome extends SendOutcome | { outcome: string }>(
+    {
+      kind,
+      asked,
+      caller,
+      answerBy,
+    }: Pick<Sending, 'asked' | 'caller' | 'answerBy'> & {
+      kind: NoticeDraft['kind']
+    },
+    adoptEarlier: (id: NoticeId) => Promise<Outcome | undefined>,
+    makeNew: (id: NoticeId) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const begun = await oncePerKey.begin(kind, asked, caller, answerBy)
+    // Only a request of the same kind has the same text, so a stored answer is of its kind too.
+    if ('outcome' in begun) return begun as Outcome
+    let outcome: Outcome | undefined
     try {
-      if (begun.earlierId) outcome = await adopt({ ...draft, id: begun.earlierId }, sending, steps)
-      outcome ??= await make({ ...draft, id: await begun.newId() }, sending, steps)
+      if (begun.earlierId) outcome = await adoptEarlier(begun.earlierId)
+      outcome ??= await makeNew(await begun.newId())
       return outcome
     } finally {
       await begun.end(outcome)
     }
+  }
+
+  /** Throws Unavailable if Redis or PostgreSQL is out of reach; then everything that it took is given back. */
+  async function send(sending: Sending, steps: Steps): Promise<SendOutcome> {
+    const { draft } = sending
+    const made = await once<Made>(
+      { ...sending, kind: draft.kind },
+      (id) => adopt({ ...draft, id }, sending, steps),
+      (id) => make({ ...draft, id }, sending, steps),
+    )
+    if (made.outcome === 'superseded') throw new Error(`${draft.kind} began a way`)
+    return made
   }
 
   /** The answer for the notice of an earlier request, if that notice was sent or will be sent. Takes no use. */
@@ -100,12 +134,16 @@ export function createPipeline(deps: {
 
   async function make(
     notice: PreparedNotice,
-    { policy, fields, params, caller, answerBy }: Sending,
+    { policy, fields, params, caller, answerBy, isRepeated = false }: Sending,
     steps: Steps,
-  ): Promise<SendOutcome> {
+  ): Promise<Made> {
     const requestId = requestIdOf(notice.id)
     const { taken, giveBack } = createTaken()
     const ofKind = createTaken()
+    const keepAll = () => {
+      taken.keep()
+      ofKind.taken.keep()
+    }
     /** The challenge and the uses of the caller stay taken, because each such request costs a look-up. */
     const refuseUnreachable = () => {
       taken.keep()
@@ -114,7 +152,8 @@ export function createPipeline(deps: {
     try {
       const entry = (await steps.enter?.(taken)) ?? { isHuman: true }
       if ('outcome' in entry) return entry
-      const decision = await quota.acquire(policy, fields, requestId, entry.isHuman)
+      const take = isRepeated ? quota.acquireOnce : quota.acquire
+      const decision = await take(policy, fields, requestId, entry.isHuman)
       if (!decision.admitted) {
         const limited = limitedBy(policy, decision)
         return (await steps.refuse?.(limited)) ?? limited
@@ -126,18 +165,25 @@ export function createPipeline(deps: {
         return { outcome: 'invalid_recipient', because: 'no_server' }
       }
       const prepared = await steps.prepare?.(notice, ofKind.taken, requestId)
+      if (prepared && 'outcome' in prepared) return prepared
       const all = { ...params, ...prepared?.params }
       const created = await createNotice(notice, all, answerBy - performance.now())
+      if (created === 'superseded') {
+        if (isRepeated) keepAll()
+        return { outcome: created }
+      }
       if (typeof created === 'string') {
         refuseUnreachable()
         // A page's visitor may be anyone, and learns no more than that this recipient gets nothing.
         return { outcome: 'destination_not_allowed', ...(caller.isPage ? {} : { reason: created }) }
       }
-      taken.keep()
-      ofKind.taken.keep()
+      keepAll()
       await prepared?.afterCommit()
       const resendAtMs = created.createdAt.getTime() + decision.nextInMs
       return acceptedAs(created, await answering, resendAtMs)
+    } catch (error) {
+      if (isRepeated) keepAll()
+      throw error
     } finally {
       ofKind.giveBack()
       giveBack()

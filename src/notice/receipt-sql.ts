@@ -2,6 +2,7 @@
 import { byChannelSql } from '../recipient/channels.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
 import { isNewsSql, suppressSql } from './suppressions.ts'
+import { makeNextWayDue } from './verifications.ts'
 
 const receiptRows = `unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
     WITH ORDINALITY AS r (provider, message_id, notice_id, outcome, detail, other_message_id, recipients, reference, n)`
@@ -65,7 +66,7 @@ const applied = `
 
 /** Applies receipts, and writes the events of the wanted types. */
 export const applySqlFor = (wantedEvents: WantedEvents) =>
-  `${applyMove}${insertEvents(wantedEvents)}${suppress}${applied}`
+  `${applyMove}${makeNextWayDue}${insertEvents(wantedEvents)}${suppress}${applied}`
 
 /** A worker of an earlier build reads `outcome` alone, and knows only these two. */
 const keptOutcome = `CASE WHEN r.outcome IN ('failed', 'bounced') THEN 'failed' ELSE 'delivered' END`

@@ -6,6 +6,7 @@ import { columns } from './columns.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
 import type { Attempt } from './states.ts'
 import { type Suppression, suppressSql } from './suppressions.ts'
+import { makeNextWayDue } from './verifications.ts'
 
 /** The result that a worker writes. `pending` needs `retryInMs`. */
 export interface NoticeOutcome {
@@ -31,7 +32,7 @@ export interface NoticeOutcome {
  */
 export function createRecord(database: Database, wantedEvents?: WantedEvents) {
   const recordSql = `
-  WITH moved AS (${recordMove})${insertEvents(wantedEvents)}, suppressed AS (${suppressSql(newlySuppressed)})
+  WITH moved AS (${recordMove})${makeNextWayDue}${insertEvents(wantedEvents)}, suppressed AS (${suppressSql(newlySuppressed)})
   SELECT id FROM moved`
   return createBatcher<NoticeOutcome, boolean>({
     maxItems: 100,

@@ -11,11 +11,12 @@ import { createClaim, createExtend, createFindOpen, createTakeBack } from './cla
 import { createEndCode } from './code-end.ts'
 import { createFinder } from './find.ts'
 import { createHourCounts } from './hour-counts.ts'
-import { createInsert } from './insert.ts'
+import { createInsert, createInsertWay } from './insert.ts'
 import type { WantedEvents } from './outbox.ts'
 import { createOverdue } from './overdue.ts'
 import { createRecord } from './record.ts'
 import { createUnanswered } from './unanswered.ts'
+import { createVerifications } from './verifications.ts'
 
 export type NoticeStore = ReturnType<typeof createNoticeStore>
 
@@ -32,6 +33,7 @@ export function createNoticeStore(
   const suppressFor = options.suppressFor ?? (() => defaultSuppressFor)
   return {
     insert: createInsert(database, suppressFor),
+    insertWay: createInsertWay(database, suppressFor),
     findOpen: createFindOpen(database, suppressFor),
     claim: createClaim(database, options.claimMs),
     extend: createExtend(database),
@@ -43,5 +45,6 @@ export function createNoticeStore(
     ...createFinder(database),
     ...createBrowse(database),
     ...createHourCounts(database),
+    ...createVerifications(database),
   }
 }

@@ -1,5 +1,6 @@
 /** Rows whose request was never answered. The first request closes the row, or a repeat adopts it, never both. */
 import type { Database } from '../storage/database.ts'
+import { undoWays } from './verifications.ts'
 
 export interface AdoptedNotice {
   /** The notice is not sent yet. */
@@ -37,8 +38,11 @@ export const surelyUnsent = `(n.state IN ('failed', 'expired') AND n.sent_at IS 
                               AND NOT n.attempts @> '[{"outcome": "unknown"}]')`
 
 const abandonSql = `
+  WITH moved AS (
   UPDATE notice SET state = 'failed', error = 'abandoned', due_at = NULL, sealed_params = NULL, finished_at = now()
-  WHERE id = ANY($1::uuid[]) AND state = 'pending' AND claims = 0 AND NOT is_adopted`
+  WHERE id = ANY($1::uuid[]) AND state = 'pending' AND claims = 0 AND NOT is_adopted
+  RETURNING notice.*)${undoWays}
+  SELECT id FROM moved`
 
 // These are two statements, because the second must see the row as it is after the first has waited for its lock.
 const adoptSql = `

@@ -106,8 +106,9 @@ export function createQuota(deps: {
     requestId: RequestId,
     isSolved = true,
     isSilent = false,
+    isNewRequest = true,
   ): Promise<Decision> {
-    const options = { requestId, isNewRequest: true, isSolved, isSilent }
+    const options = { requestId, isNewRequest, isSolved, isSilent }
     const limits = {
       name: 'limits',
       kind: 'INTERNAL',
@@ -150,6 +151,10 @@ export function createQuota(deps: {
 
     acquire,
     release,
+
+    /** The same for a request that may have taken its uses before. They are taken once. */
+    acquireOnce: (policy: string, fields: Fields, requestId: RequestId, isSolved: boolean) =>
+      acquire(policy, fields, requestId, isSolved, false, false),
 
     /**
      * Gives back the uses of a send to an address that does not exist, except for rules on the caller. Otherwise a caller

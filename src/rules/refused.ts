@@ -24,6 +24,8 @@ export type Refused =
   | RefusedRecipient
   | ChallengeRequired
   | { outcome: 'idempotency_in_progress' | 'idempotency_key_reused' }
+  /** A verification that this app did not begin, or that has no way left. */
+  | { outcome: 'not_found' | 'no_more_ways' }
   /** `reason` is for callers in process; over HTTP all of these are one answer. `unknown`: there is no such notice. */
   | { outcome: 'code_gone'; reason: 'expired' | 'tries' | 'used' | 'unknown' }
   /** `lockedForMs`: this guess reached the limit, and no guess is compared for this time. */

@@ -43,12 +43,21 @@ export const deleteOldOperations = (pass: Pass, rowsMs: number) =>
 export const deleteOldSuppressions = (pass: Pass, keptMs: number) =>
   deleteByAge(pass, 'suppression', keptMs)
 
+/** Deletes verifications. They contain recipients, so they go when notices lose theirs. */
+export const deleteOldVerifications = (pass: Pass, recipientMs: number) =>
+  deleteByAge(pass, 'verification', recipientMs, 'ends_at')
+
 /** Deletes decisions of the default partition. Other partitions are dropped as a whole. */
 export const deleteOldDecisions = (pass: Pass, decisionsMs: number) =>
   deleteByAge(pass, 'decision_default', decisionsMs)
 
-async function deleteByAge({ query }: Pass, table: string, ageMs: number): Promise<void> {
-  const text = oldSql(table)
+async function deleteByAge(
+  { query }: Pass,
+  table: string,
+  ageMs: number,
+  column = 'at',
+): Promise<void> {
+  const text = oldSql(table, column)
   const step = { name: `retention-${table}`, text, values: [ageMs, perStep] }
   while ((await query(step)).rowCount === perStep);
 }
@@ -97,9 +106,9 @@ const deleteSql = `
   )
   SELECT id AS reached FROM step ORDER BY id DESC LIMIT 1`
 
-const oldSql = (table: string) => `
+const oldSql = (table: string, column: string) => `
   DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM ${table} WHERE at < now() - $1 * interval '1 millisecond' ORDER BY at LIMIT $2
+    SELECT ctid FROM ${table} WHERE ${column} < now() - $1 * interval '1 millisecond' ORDER BY ${column} LIMIT $2
   ))`
 
 const reachedSql = `SELECT reached FROM retention WHERE task = 'recipient'`

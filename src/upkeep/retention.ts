@@ -15,6 +15,7 @@ import {
   deleteOldOperations,
   deleteOldRows,
   deleteOldSuppressions,
+  deleteOldVerifications,
   eraseRecipients,
   type Pass,
 } from './erase.ts'
@@ -89,6 +90,7 @@ async function retainOn(
   await alone('old_rows', 'notices', () => deleteOldRows(pass, policy.rowsMs))
   await alone('old_rows', 'decisions', () => deleteOldDecisions(pass, policy.decisionsMs))
   await alone('old_rows', 'operations', () => deleteOldOperations(pass, policy.rowsMs))
+  await alone('old_rows', 'verifications', () => deleteOldVerifications(pass, policy.recipientMs))
   await alone('old_rows', 'suppressions', () => deleteOldSuppressions(pass, policy.suppressionsMs))
   await alone('erasure', 'recipients', () => eraseRecipients(pass, policy.recipientMs))
   await alone('old_rows', 'idempotency keys', async () => {

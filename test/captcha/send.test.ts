@@ -108,7 +108,7 @@ async function openRoom(
     canReach,
     nowMs: () => createdAt.getTime(),
   }
-  const send = createPipeline(deps)
+  const { send } = createPipeline(deps)
   const sendCaptcha = createSendCaptcha({
     ...{ ...deps, send },
     challenges: {

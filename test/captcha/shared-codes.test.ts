@@ -80,6 +80,7 @@ test('the digits of any notice pass by the id of the code, and name their notice
       noticeId: ids[which],
       onPass: `of ${which}`,
       codeId,
+      channel: which,
     })
     for (const each of ['1111', '2222']) {
       expect(await store.guess(home, each, codeId)).toEqual({ result: 'gone', reason: 'used' })
@@ -112,6 +113,7 @@ test('one budget of tries counts for all digits, and its end ends all', async ()
     result: 'mismatch',
     triesLeft: 0,
     noticeId: codeId,
+    codeId,
   })
   for (const code of ['1111', '2222']) {
     expect(await store.guess(home, code, codeId)).toEqual({ result: 'gone', reason: 'tries' })
@@ -134,7 +136,12 @@ test('a right guess that is taken back passes again, also with the digits of ano
   const keyId = newId()
   const guess = () => store.guess(home, '1111', codeId, { keyId, proof: 'the proof' })
   expect(await guess()).toMatchObject({ result: 'passed' })
-  expect(await guess()).toEqual({ result: 'repeated', noticeId: codeId, proof: 'the proof' })
+  expect(await guess()).toEqual({
+    result: 'repeated',
+    noticeId: codeId,
+    proof: 'the proof',
+    channel: 'sms',
+  })
   expect(await store.guess(home, '2222', codeId, { keyId, proof: 'x' })).toMatchObject({
     result: 'gone',
   })

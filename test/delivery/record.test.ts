@@ -41,6 +41,7 @@ function open(
     traceParent: null,
     format: 1,
     suppressions: null,
+    verificationId: null,
   }
   let calls = 0
   const guarded: GuardedProvider = {

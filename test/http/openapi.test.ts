@@ -6,7 +6,8 @@ import { openApiAnswers } from './openapi-answers.ts'
 
 const lockout = { limit: 3, window: '5m', lock: '15m' }
 const login = [{ name: 'tries', key: '{subject}', lockout }]
-const postern = await startPostern({ policyFile: { policies: { ...noLimits, login } } })
+const workflows = { default: ['sms', 'email'] }
+const postern = await startPostern({ policyFile: { policies: { ...noLimits, login }, workflows } })
 const { document } = await openApiAnswers(postern)
 
 /** Providers sign in their own way. */
@@ -25,17 +26,27 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   })),
 )
 
+/** The named schemas of a body: some calls read one of two forms. */
+// biome-ignore lint/suspicious/noExplicitAny: the document is what is under test
+function formsOf(operation: any): { $ref: string }[] {
+  const schema = operation.requestBody?.content['application/json']?.schema
+  return schema ? (schema.anyOf ?? [schema]) : []
+}
+
 test('openapi.json: lists the routes of the contract, each with a name and a summary', () => {
   expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([
     'delete /sandbox/messages',
     'get /.well-known/jwks.json',
     'get /sandbox/messages',
+    'get /v1/captchas/{id}',
     'get /v1/notices/{id}',
     'get /v1/receipts/{provider}',
     'post /v1/attempts',
     'post /v1/attempts/clear',
     'post /v1/captchas',
     'post /v1/captchas/check',
+    'post /v1/captchas/{id}/cancel',
+    'post /v1/captchas/{id}/next',
     'post /v1/challenges',
     'post /v1/limits/{policy}/acquire',
     'post /v1/notices',
@@ -91,14 +102,14 @@ test('openapi.json: an answer names only codes of the same status, and a wait co
 
 test('openapi.json: bodies, answers and problems are named schemas; every field of a body is described', () => {
   for (const { path, operation } of operations) {
-    const schema = operation.requestBody?.content['application/json']?.schema
-    if (!schema) continue
-    expect(schema.$ref, path).toMatch(/^#\/components\/schemas\/[A-Z]\w+$/)
-    for (const [field, property] of Object.entries(resolved(schema).properties)) {
-      const { $ref, description } = property as { $ref?: string; description?: string }
-      const text =
-        description ?? document.components.schemas[$ref?.split('/').at(-1) ?? '']?.description
-      expect(text, `${path} ${field}`).toMatch(/\.$/)
+    for (const schema of formsOf(operation)) {
+      expect(schema.$ref, path).toMatch(/^#\/components\/schemas\/[A-Z]\w+$/)
+      for (const [field, property] of Object.entries(resolved(schema).properties)) {
+        const { $ref, description } = property as { $ref?: string; description?: string }
+        const text =
+          description ?? document.components.schemas[$ref?.split('/').at(-1) ?? '']?.description
+        expect(text, `${path} ${field}`).toMatch(/\.$/)
+      }
     }
   }
 })
@@ -107,9 +118,11 @@ test('openapi.json: bodies are strict, defaults are in descriptions, and no sche
   const bodies = operations.filter(
     ({ path, operation }) => operation.requestBody && !isReceipts(path),
   )
-  expect(bodies).toHaveLength(11)
-  for (const { operation } of bodies) {
-    const schema = resolved(operation.requestBody.content['application/json'].schema)
+  expect(bodies).toHaveLength(13)
+  const forms = bodies.flatMap(({ path, operation }) =>
+    formsOf(operation).map((form) => ({ path, schema: resolved(form) })),
+  )
+  for (const { schema } of forms) {
     expect(schema.additionalProperties).toBe(false)
     for (const property of Object.values(schema.properties)) {
       expect(Object.keys(property as object)).not.toEqual([])
@@ -119,8 +132,8 @@ test('openapi.json: bodies are strict, defaults are in descriptions, and no sche
   expect(captcha.required.sort()).toEqual(['channel', 'to'])
   expect(captcha.properties.scene.description).toMatch(/\. Default: `"default"`\.$/)
   // In a generated client, a member with a `default` would be required.
-  const withDefault = bodies.flatMap(({ path, operation }) =>
-    Object.entries(resolved(operation.requestBody.content['application/json'].schema).properties)
+  const withDefault = forms.flatMap(({ path, schema }) =>
+    Object.entries(schema.properties)
       .filter(([, property]) => 'default' in (property as object))
       .map(([name]) => `${path} ${name}`),
   )
@@ -198,9 +211,11 @@ test('/sandbox/messages: filtered by recipient, newest first, limited, and empti
 test('openapi.json: every body has an example, which its call can read', async () => {
   for (const { path, operation } of operations) {
     if (!operation.requestBody || isReceipts(path) || path === '/v1/challenges') continue
-    const { examples } = resolved(operation.requestBody.content['application/json'].schema)
-    expect({ path, examples }).toEqual({ path, examples: [expect.any(Object)] })
-    const { body } = await postern.post(path.replace('{policy}', 'login'), examples[0])
-    expect({ path, code: body.code }).not.toEqual({ path, code: 'invalid_request' })
+    for (const form of formsOf(operation)) {
+      const { examples } = resolved(form)
+      expect({ path, examples }).toEqual({ path, examples: [expect.any(Object)] })
+      const { body } = await postern.post(path.replace('{policy}', 'login'), examples[0])
+      expect({ path, code: body?.code }).not.toEqual({ path, code: 'invalid_request' })
+    }
   }
 })
