@@ -15,7 +15,11 @@ const { postern, keys, createOperator, client } = await openConsole({
     browser: { rules: [] },
     policies: {
       captcha: [
-        { name: 'recipient', key: '{app}:{channel}:{to}', sliding: ['1 per 60s', '5 per 1h'] },
+        {
+          name: 'recipient',
+          key: '{app}:{channel}:{to}:{lane}',
+          sliding: ['1 per 60s', '5 per 1h'],
+        },
         { name: 'ip', key: '{app}:{ip}', sliding: '60 per 10m' },
         // An observed rule counts and refuses nothing.
         { name: 'watched', key: '{app}:{to}', sliding: '1 per 24h', mode: 'observe' },
@@ -174,6 +178,22 @@ describe('the story', () => {
     expect(text).not.toContain('can request a code')
     expect(text).not.toContain('a wrong code was typed')
     expect(text).not.toContain('Request a new code')
+  })
+
+  test('a known browser: its limits and tries stand beside those for strangers, and a reset ends it', async () => {
+    const to = newNumber()
+    const code = await postern.codeFor((await send(to)).body.id)
+    const check = { channel: 'sms', to, code, known: true }
+    const { known } = (await postern.post('/v1/captchas/check', check)).body
+    expect((await send(to)).status).toBe(429)
+    expect((await send(to, { known })).status).toBe(202)
+    const text = await storyWith(to, '1h · known browsers', '1h · strangers')
+    expect(text).toContain('default: 3 tries left (known browsers: 3 tries left), until')
+    const form = { app: 'default', lane: 'on', reason: 'ticket 12' }
+    const done = await anna.submit(`${addressIn(text)}/reset`, form)
+    expect(done.text).toContain('Done and recorded.')
+    await storyWith(to, 'known browsers ended')
+    expect((await send(to, { known })).status).toBe(429)
   })
 
   test('no code, no whole number, nowhere', async () => {

@@ -50,6 +50,15 @@ function run(decisions: readonly DecisionRow[], raw: RawPolicies, sinceMs = star
   return replay({ decisions, policies: parsed.policies, raw, sinceMs, priceOf })
 }
 
+test('rows of processes without lanes count with the strangers; known browsers count apart', async () => {
+  const ofKnown = (one: DecisionRow) => ({ ...one, fields: { ...one.fields, lane: 'known' } })
+  const rows = [sent(0, ada), ofKnown(sent(1, ada)), ofKnown(sent(2, ada)), sent(3, ada)]
+  const strangers = { ...sent(4, ada), fields: { ...sent(4, ada).fields, lane: 'stranger' } }
+  const byLane = policiesOf([{ name: 'recipient', key: '{app}:{to}:{lane}', sliding: '2 per 60s' }])
+  const { rows: counted } = await run([...rows, strangers], byLane)
+  expect(counted[0]).toMatchObject({ rule: null, now: { admitted: 4, refused: 1 } })
+})
+
 const history = () => [
   sent(0, ada),
   sent(10, ada, refused('recipient', 3)),
