@@ -1,6 +1,7 @@
 /**
  * The environment and the policy file of the demo, as every process reads them. If all messages go to one sandbox, the
- * demo adds a second one as reserve. So a visitor can switch the first one off and watch the failover.
+ * demo adds a second one as reserve. So a visitor can switch the first one off and watch the failover. The mails of its form get a
+ * link to the demo page.
  */
 import { readFileSync } from 'node:fs'
 import { parse, stringify } from 'yaml'
@@ -19,6 +20,7 @@ export async function loadDemoConfig(env: Env): ReturnType<typeof loadConfig> {
   const policy = parse(readFileSync(path, 'utf8'))
   policy.providers[only].switchable = true
   policy.providers[reserveName] = { kind: 'sandbox' }
+  policy.links ??= { signup: `http://localhost:${given.config.environment.PORT}/` }
   for (const routes of Object.values<{ use: unknown[] }[]>(policy.routes)) {
     for (const route of routes) route.use = [only, reserveName]
   }

@@ -27,6 +27,7 @@ test('all messages go to one sandbox → another stands behind it, and the first
   const { file } = loaded.config
   expect(Object.keys(file.providers)).toEqual(['box', reserveName])
   expect(switchableIn(file)).toBe('box')
+  expect([...file.links]).toEqual([['signup', 'http://localhost:3000/']])
   const orderOf = (route: (typeof file.routes.sms)[number] | undefined) =>
     route?.use.map(({ provider }) => provider)
   expect(orderOf(file.routes.email[0])).toEqual(['box', reserveName])

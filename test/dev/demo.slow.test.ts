@@ -237,6 +237,20 @@ test('the tag to copy works: as curl, as fetch, and as HTML with what was chosen
   await other.close()
 })
 
+test('the link of a mail fills the field, which waits for a press', async () => {
+  await page.goto(demo.url)
+  await startOver()
+  const field = page.locator('postern-code')
+  await field.getByRole('button', { name: 'Use email instead' }).click()
+  await field.getByRole('textbox', { name: 'Email address' }).fill('link@example.com')
+  await field.getByRole('button', { name: 'Send code' }).click()
+  const letter = page.locator('.letter', { hasText: 'link@example.com' })
+  await letter.getByRole('link').click()
+  await field.getByRole('button', { name: 'Confirm', exact: true }).click()
+  await field.getByText('Confirmed.').waitFor()
+  expect(new URL(page.url()).hash).toBe('')
+})
+
 test('the console opens at the number just used, by a link that works once', async () => {
   await page.goto(demo.url)
   await startOver()

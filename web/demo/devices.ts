@@ -73,12 +73,22 @@ function buildMail(message: Message): HTMLElement {
 const footOf = ({ sentAt, provider }: Message) =>
   make('p', 'foot', `${clock(Date.parse(sentAt))} · ${text('via', { provider })}`)
 
-/** The text of a message, with the code in bold. */
+/** The text of a message, with the code in bold and its link. */
 function withCode(message: Message): Node[] {
   const code = codeIn(message)
   const [before = '', ...after] = code ? message.text.split(code) : [message.text]
-  const rest = code ? [make('strong', '', code), new Text(after.join(code))] : []
+  const rest = code ? [make('strong', '', code), ...withLink(after.join(code))] : []
   return [new Text(before), ...rest]
+}
+
+/** The link opens this page, whichever name of this machine the visitor uses. */
+function withLink(text: string): Node[] {
+  const [link = '', fragment = ''] = /https?:\S+(#postern-code=\S+)/.exec(text) ?? []
+  if (!link) return [new Text(text)]
+  const anchor = make('a', '', link)
+  anchor.setAttribute('href', fragment)
+  const [before = '', after = ''] = text.split(link)
+  return [new Text(before), anchor, new Text(after)]
 }
 
 function buildWay({ to, channel }: Notice): HTMLElement {
