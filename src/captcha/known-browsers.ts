@@ -37,10 +37,10 @@ const script = loadScript('known-resets-1')
 export async function createKnownBrowsers(deps: {
   redis: RedisClient
   keyPrefix: string
-  secrets: Pick<Secrets, 'passSeeds' | 'passSubjects' | 'subjectHashes'>
+  secrets: Pick<Secrets, 'knownSeeds' | 'passSubjects' | 'subjectHashes'>
 }) {
   const { redis, keyPrefix, secrets } = deps
-  const keys = await createSigningKeys(secrets.passSeeds)
+  const keys = await createSigningKeys(secrets.knownSeeds)
 
   /** The claims of a token that these keys have signed. */
   async function read(token: string) {

@@ -1,6 +1,6 @@
 /**
- * The ES256 keys that sign passes and the tokens of known browsers, and a JWS by them. The two kinds have different types in
- * their headers, so that neither is accepted as the other.
+ * The ES256 keys that sign passes or the tokens of known browsers, and a JWS by them. The two kinds have separate keys. An
+ * earlier build and many a server read no type of a JWS, and would take a token, which lives 180 days, for a pass.
  */
 import { createECDH, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import { calculateJwkThumbprint, errors, type JWK } from 'jose'

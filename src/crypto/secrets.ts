@@ -38,8 +38,10 @@ export interface Secrets {
   sealText(plain: string, context: string): string
   /** Undefined if `unseal` would throw, or if the sealed text is spelled in another way. */
   unsealText(sealed: string, context: string): string | undefined
-  /** One function per secret, current secret first. It makes 32 bytes for a number: the seed of a signing key. */
+  /** One function per secret, current secret first. It makes 32 bytes for a number: the seed of the key that signs passes. */
   readonly passSeeds: readonly ((nth: number) => Buffer)[]
+  /** The same for the key that signs the tokens of known browsers. */
+  readonly knownSeeds: readonly ((nth: number) => Buffer)[]
   /** The key for the limiter's subjects. */
   readonly limiterKey: Buffer
 }
@@ -92,6 +94,7 @@ export function createSecrets(secret: string, previousSecret?: string): Secrets 
   return {
     limiterKey: current.limiter,
     passSeeds: all.map(({ passSeed }) => passSeed),
+    knownSeeds: all.map(({ knownSeed }) => knownSeed),
     codeDigests: (parts) => macs('code', parts),
     recipientHash: (channel, to) => hashRecipient(current, channel, to),
     recipientHashes: (channel, to) => all.map((keys) => hashRecipient(keys, channel, to)),
@@ -136,6 +139,7 @@ function deriveKeys(secret: string) {
     seal: createSecretKey(derive('notice seal')),
     passSubject: mac('pass subject'),
     passSeed: (nth: number) => derive(`pass key ${nth}`),
+    knownSeed: (nth: number) => derive(`known key ${nth}`),
   }
 }
 

@@ -79,6 +79,7 @@ test('every use has a separate key: the same text gives unrelated outputs', () =
     secrets.passSubjects('', 'sms', '+8613800138000')[0],
     secrets.passSeeds[0]?.(1).toString('base64url'),
     secrets.passSeeds[0]?.(2).toString('base64url'),
+    secrets.knownSeeds[0]?.(1).toString('base64url'),
     secrets.recipientHashes('sms', '+8613800138000')[0]?.toString('base64url'),
     secrets.limiterKey.toString('base64url'),
   ].map((output) => output?.slice(0, 20))
