@@ -169,11 +169,9 @@ function rowOf(provider: string, receipt: Receipt): Row | undefined {
   return row.messageId === null && row.noticeId === null ? undefined : row
 }
 
-/** A complaint or an opt-out may follow a receipt about the delivery of the same message. */
+/** A bounce, a complaint or an opt-out may follow a receipt about the delivery of the same message. */
 const referenceOf = ({ messageId, noticeId, recipients, outcome }: Row) =>
-  [messageId ?? noticeId, recipients, isStateless(outcome) && outcome].filter(Boolean).join(' ')
-
-const isStateless = (outcome: Row['outcome']) => outcome === 'complained' || outcome === 'opted_out'
+  [messageId ?? noticeId, recipients, isReason(outcome) && outcome].filter(Boolean).join(' ')
 
 const columnsOf = (rows: readonly Row[]) =>
   columns(rows, [

@@ -181,6 +181,25 @@ test.for([
   },
 )
 
+test('a bounce that follows another receipt before Postern’s `sent` begins its suppression too', async () => {
+  const { id, writeSent } = await claimed()
+  await receipts.take('a', [{ messageId: `m-${id}`, outcome: 'delivered' }])
+  await receipts.take('a', [{ messageId: `m-${id}`, outcome: 'bounced' }])
+  await writeSent()
+  await pool.query(
+    `UPDATE early_receipt SET look_at = now() - interval '1 s' WHERE message_id = $1`,
+    [`m-${id}`],
+  )
+  await receipts.sweep()
+  const { rows } = await pool.query(
+    `SELECT reason FROM suppression NATURAL JOIN (SELECT recipient_hash FROM notice WHERE id = $1) AS n`,
+    [id],
+  )
+  expect(rows).toEqual([{ reason: 'bounced' }])
+  const left = await pool.query('SELECT FROM early_receipt WHERE message_id = $1', [`m-${id}`])
+  expect(left.rows).toEqual([])
+})
+
 test('early receipts are tried less and less often, and for the last time when their hour has ended', async () => {
   const { id } = await claimed()
   await receipts.take('a', [{ noticeId: id, outcome: 'delivered' }])
