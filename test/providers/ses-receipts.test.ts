@@ -104,7 +104,7 @@ function readerOf(more = {}) {
     return (await reader.confirm?.(request)) ? parsed.receipts : 'not confirmed'
   }
 }
-const receipt = { messageId: 'm-1', noticeId: undefined }
+const receipt = { messageId: 'm-1' }
 
 describe('the signature', () => {
   test.each(['1', '2'])('version %s: accepted, also with a subject', async (version) => {
@@ -154,6 +154,19 @@ describe('the signature', () => {
       await read(signed(bounce('m-1')).replace('sns.pem', `${nth}.pem`), minute)
     expect(asked.length - before).toBe(21)
     expect(await read(signed(bounce('m-1')), minute)).toHaveLength(1)
+  })
+
+  test('a certificate that has signed a message stays known, however many others strangers name', async () => {
+    const read = readerOf()
+    expect(await read(signed(bounce('m-1')))).toHaveLength(1)
+    for (let nth = 0; nth < 60; nth++) {
+      files[`/more-${nth}.pem`] = files['/sns.pem'] as string
+      const forged = signed(bounce('m-1'), { key: 'alien.key' })
+      await read(forged.replace('sns.pem', `more-${nth}.pem`), Date.now() + 60_000 * (nth + 1))
+    }
+    const before = asked.length
+    expect(await read(signed(bounce('m-1')))).toHaveLength(1)
+    expect(asked.length).toBe(before)
   })
 
   test('while AWS is away: later, and accepted when it is back', async () => {
@@ -217,10 +230,31 @@ test.each([
     ...report,
     mail: { messageId: 'm-1', tags: { noticeId: ['n-1'] } },
   })
-  const receipts = await readerOf()(signed({ Message }))
+  const receipts = await readerOf({ topics: [topic] })(signed({ Message }))
   expect(receipts).toEqual(
     outcome ? [expect.objectContaining({ messageId: 'm-1', noticeId: 'n-1', outcome })] : [],
   )
+})
+
+test('without topics in the settings, a report counts only by its message id: anyone can have a topic, and know a notice id', async () => {
+  const Message = JSON.stringify({
+    notificationType: 'Complaint',
+    mail: { messageId: 'invented', tags: { noticeId: ['n-1'] } },
+  })
+  const receipts = await readerOf()(signed({ Message }))
+  expect(receipts).toEqual([{ messageId: 'invented', outcome: 'complained' }])
+})
+
+test.each([
+  ['SimpleNotificationService-1.pem', true],
+  ['SimpleNotificationService-1.pem?1', false],
+  ['SimpleNotificationService-1.pem#1', false],
+  ['./SimpleNotificationService-1.pem', false],
+  ['/SimpleNotificationService-1.pem', false],
+  ['Simple%4eotificationService-1.pem', false],
+  ['SimpleNotificationService-1', false],
+])('%s is the one spelling of a certificate: %s', (file, is) => {
+  expect(createSns(undefined).isCertificate(`https://sns.eu-west-1.amazonaws.com/${file}`)).toBe(is)
 })
 
 test.each(['{}', 'text', JSON.stringify({ eventType: 'New', mail: { messageId: 'm-1' } })])(

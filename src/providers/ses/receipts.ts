@@ -60,7 +60,8 @@ export function createReceiptReader({ origin, topics }: SesSettings): ReceiptRea
         return { ok: false, reason: 'forged' }
       }
       if (message.Type !== 'Notification') return { ok: true, receipts: [], reply }
-      return { ok: true, receipts: receiptsIn(message.Message), reply }
+      const receipts = receiptsIn(message.Message)
+      return { ok: true, receipts: topics ? receipts : receipts.map(byMessageId), reply }
     },
     async confirm(request) {
       const message = messageIn(request)
@@ -68,6 +69,12 @@ export function createReceiptReader({ origin, topics }: SesSettings): ReceiptRea
     },
   }
 }
+
+/**
+ * Anyone with an account of AWS has a topic, and pages learn the ids of notices. Only SES and the recipient know the
+ * message id.
+ */
+const byMessageId = ({ noticeId: _, ...receipt }: Receipt): Receipt => receipt
 
 function receiptsIn(text: string): Receipt[] {
   // SES writes this sentence when an operator selects the topic.

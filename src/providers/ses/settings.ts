@@ -13,7 +13,7 @@ export const sesSettings = z
       .optional(),
     /** Default: the address of SES in this region. */
     endpoint: z.url({ protocol: /^https?$/ }).optional(),
-    /** The topics of SNS whose reports count. Absent: every topic, because a report counts only with a message id. */
+    /** The topics of SNS whose reports count. Absent: every topic, but only by the message id. */
     topics: z
       .array(z.string().regex(/^arn:[\w-]+:sns:[\w-]+:\d{12}:\S+$/))
       .min(1)

@@ -2,7 +2,7 @@
  * Messages of Amazon SNS to an address of Postern. SNS signs each one with a key whose certificate it names in the message
  * (https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html). Anyone can send such a message, and can name any
  * address. So a certificate is read only over TLS, and only from a host of SNS. Strangers could still name many certificates of
- * that host. Known ones are kept, and the number of look-ups in a minute is limited.
+ * that host. Those that have signed a message are kept apart from others, and the number of look-ups in a minute is limited.
  */
 import { createVerify, type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
@@ -53,6 +53,8 @@ function signedText(message: SnsMessage): string {
 const digests = { 1: 'RSA-SHA1', 2: 'RSA-SHA256' } as const
 
 const maxKept = 20
+/** One spelling for each certificate: with a query, strangers could name the same file in any number of ways. */
+const certificatePath = /^\/[\w-]+\.pem$/
 const maxChain = 5
 const looksPerMinute = 20
 /** After a certificate that could not be read. */
@@ -68,6 +70,8 @@ interface Certificate {
 /** `ownOrigin`: another place of AWS in the settings, such as a simulator. */
 export function createSns(ownOrigin: string | undefined) {
   const certificates = createBoundedMap<Certificate>(maxKept)
+  /** Those by which a message was signed. */
+  const proven = createBoundedMap<Certificate>(maxKept)
   /** When a certificate that could not be read is read again. Kept apart, so that strangers cannot push out a known one. */
   const failures = createBoundedMap<number>(maxKept)
   const loading = new Map<string, Promise<void>>()
@@ -82,6 +86,15 @@ export function createSns(ownOrigin: string | undefined) {
     const isHost = /^sns\.[a-z]{2,}(-[a-z]+)+-\d\.amazonaws\.com(\.cn)?$/.test(url.hostname)
     return url.protocol === 'https:' && isHost && url.port === '' && url.username === ''
   }
+
+  function isCertificate(address: string): boolean {
+    if (!isOfSns(address)) return false
+    const { origin, pathname, href } = new URL(address)
+    if (origin === ownOrigin) return pathname.endsWith('.pem')
+    return certificatePath.test(pathname) && href === `${origin}${pathname}` && href === address
+  }
+
+  const certificateOf = (url: string) => proven.get(url) ?? certificates.get(url)
 
   async function get(url: string): Promise<string | undefined> {
     const client = createHttpClient(timeoutMs)
@@ -99,12 +112,12 @@ export function createSns(ownOrigin: string | undefined) {
 
   return {
     isOfSns,
+    isCertificate,
 
     /** Reads the certificate of a message, unless it is known. False if it cannot be read now. Never rejects. */
     async fetchCertificate({ SigningCertURL: url }: SnsMessage, nowMs: number): Promise<boolean> {
-      const isCertificate = isOfSns(url) && new URL(url).pathname.endsWith('.pem')
-      if (!isCertificate) return true
-      if ((certificates.get(url)?.untilMs ?? 0) > nowMs) return true
+      if (!isCertificate(url)) return true
+      if ((certificateOf(url)?.untilMs ?? 0) > nowMs) return true
       if ((failures.get(url) ?? 0) > nowMs) return false
       let work = loading.get(url)
       if (!work) {
@@ -118,16 +131,19 @@ export function createSns(ownOrigin: string | undefined) {
         loading.set(url, work)
       }
       await work
-      return certificates.get(url) !== undefined
+      return certificateOf(url) !== undefined
     },
 
     /** Whether SNS signed this message. False if its certificate was not fetched. */
     isSigned(message: SnsMessage, nowMs: number): boolean {
-      const known = certificates.get(message.SigningCertURL)
+      const { SigningCertURL: url, Signature, SignatureVersion } = message
+      const known = certificateOf(url)
       if (!known || known.fromMs > nowMs || known.untilMs <= nowMs) return false
-      return createVerify(digests[message.SignatureVersion])
+      const isSigned = createVerify(digests[SignatureVersion])
         .update(signedText(message))
-        .verify(known.key, message.Signature, 'base64')
+        .verify(known.key, Signature, 'base64')
+      if (isSigned && proven.get(url) !== known) proven.set(url, known)
+      return isSigned
     },
 
     /** Calls the address that confirms a subscription. False if it gave no success. */
