@@ -282,6 +282,16 @@ test('a subscription is confirmed at an address of SNS alone, and asked for agai
   expect(await read(signed({ Message: sentence }))).toEqual([])
 })
 
+test('a confirmation that strangers repeat calls SNS a limited number of times', async () => {
+  const read = readerOf()
+  const SubscribeURL = `${place}/?Action=ConfirmSubscription&Token=r`
+  const body = signed({ Type: 'SubscriptionConfirmation', Message: 'm', Token: 'r', SubscribeURL })
+  const minute = 60_000 * Math.ceil(Date.now() / 60_000)
+  const before = asked.length
+  for (let nth = 0; nth < 30; nth++) await read(body, minute)
+  expect(asked.length - before).toBe(21)
+})
+
 test('through the whole product: a bounce refuses the next mail; a certificate that cannot be read is 503', async () => {
   // SNS is at the address of SES, as in a simulator.
   const simulator = await listen(

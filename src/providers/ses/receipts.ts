@@ -65,7 +65,8 @@ export function createReceiptReader({ origin, topics }: SesSettings): ReceiptRea
     },
     async confirm(request) {
       const message = messageIn(request)
-      return message?.Type === 'SubscriptionConfirmation' ? sns.confirm(message) : true
+      if (message?.Type !== 'SubscriptionConfirmation') return true
+      return sns.confirm(message, request.receivedAt)
     },
   }
 }

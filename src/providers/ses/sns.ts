@@ -2,7 +2,7 @@
  * Messages of Amazon SNS to an address of Postern. SNS signs each one with a key whose certificate it names in the message
  * (https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html). Anyone can send such a message, and can name any
  * address. So a certificate is read only over TLS, and only from a host of SNS. Strangers could still name many certificates of
- * that host. Those that have signed a message are kept apart from others, and the number of look-ups in a minute is limited.
+ * that host. So the ones that have signed a message are kept apart, and the number of look-ups in a minute is limited.
  */
 import { createVerify, type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
@@ -56,7 +56,7 @@ const maxKept = 20
 /** One spelling for each certificate: with a query, strangers could name the same file in any number of ways. */
 const certificatePath = /^\/[\w-]+\.pem$/
 const maxChain = 5
-const looksPerMinute = 20
+const callsPerMinute = 20
 /** After a certificate that could not be read. */
 const againAfterMs = 10_000
 const timeoutMs = 3_000
@@ -70,13 +70,13 @@ interface Certificate {
 /** `ownOrigin`: another place of AWS in the settings, such as a simulator. */
 export function createSns(ownOrigin: string | undefined) {
   const certificates = createBoundedMap<Certificate>(maxKept)
-  /** Those by which a message was signed. */
+  /** Certificates that have signed a message. */
   const proven = createBoundedMap<Certificate>(maxKept)
   /** When a certificate that could not be read is read again. Kept apart, so that strangers cannot push out a known one. */
   const failures = createBoundedMap<number>(maxKept)
   const loading = new Map<string, Promise<void>>()
-  let minute = 0
-  let looks = 0
+  const mayLook = createMinuteLimit()
+  const mayConfirm = createMinuteLimit()
 
   /** Only SNS answers there. */
   function isOfSns(address: string | undefined): address is string {
@@ -121,12 +121,7 @@ export function createSns(ownOrigin: string | undefined) {
       if ((failures.get(url) ?? 0) > nowMs) return false
       let work = loading.get(url)
       if (!work) {
-        if (minute !== Math.floor(nowMs / 60_000)) {
-          minute = Math.floor(nowMs / 60_000)
-          looks = 0
-        }
-        if (looks >= looksPerMinute) return false
-        looks += 1
+        if (!mayLook(nowMs)) return false
         work = load(url, nowMs).finally(() => loading.delete(url))
         loading.set(url, work)
       }
@@ -146,9 +141,26 @@ export function createSns(ownOrigin: string | undefined) {
       return isSigned
     },
 
-    /** Calls the address that confirms a subscription. False if it gave no success. */
-    confirm: async ({ SubscribeURL: url }: SnsMessage): Promise<boolean> =>
-      isOfSns(url) && (await get(url)) !== undefined,
+    /**
+     * Calls the address that confirms a subscription. False if it gave no success. Anyone can repeat a signed message, so the
+     * number of calls in a minute is limited.
+     */
+    confirm: async ({ SubscribeURL: url }: SnsMessage, nowMs: number): Promise<boolean> =>
+      isOfSns(url) && mayConfirm(nowMs) && (await get(url)) !== undefined,
+  }
+}
+
+/** True for the first calls of a minute. */
+function createMinuteLimit() {
+  let minute = 0
+  let calls = 0
+  return (nowMs: number): boolean => {
+    if (minute !== Math.floor(nowMs / 60_000)) {
+      minute = Math.floor(nowMs / 60_000)
+      calls = 0
+    }
+    calls += 1
+    return calls <= callsPerMinute
   }
 }
 
