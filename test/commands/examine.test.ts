@@ -235,6 +235,19 @@ test('links: none, one that is shown, one that no template shows, one of this ma
   ])
 })
 
+test('messages: one route to phones is enough, and the channels beside it are no findings', () => {
+  const all = (routes: string) => told(examineMessages(fileOf(routes), loadTemplates('templates')))
+  expect(all('routes: { voice: [{ use: [phone] }] }')).toEqual([
+    'warning: no route for email',
+    'ok: voice: 1 route(s), every message has one',
+    'ok: every SMS template fits into one message',
+  ])
+  expect(all('routes: {}').slice(0, 2)).toEqual([
+    'warning: no route for sms',
+    'warning: no route for email',
+  ])
+})
+
 test('messages: an SMS of two parts; a channel without its form of the code', () => {
   const folder = templatesFolder({ 'captcha/sms.en.txt': `{{code}} ${'word '.repeat(40)}` })
   const file = fileOf('routes: { email: [{ use: [mail] }] }')
