@@ -174,6 +174,18 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         queries: [['{{provider}}', sumRate('provider', 'postern_sends_without_id_total')]],
       },
       {
+        title: 'Codes typed',
+        description:
+          'The share of the codes that a provider accepted and people typed, in an hour. It falls where a provider accepts messages and delivers none.',
+        unit: 'percentunit',
+        queries: [
+          [
+            '{{provider}} {{channel}}',
+            `${increase('provider, channel', 'postern_conversions_total', 'outcome="passed"', '1h')} / (${increase('provider, channel', 'postern_conversions_total', '', '1h')} > 0)`,
+          ],
+        ],
+      },
+      {
         title: 'Refunds',
         description:
           'Messages whose price a provider gave back, because it did not deliver them in time.',

@@ -26,6 +26,7 @@ export type BackgroundTask = (typeof backgroundTasks)[number]
 const backgroundTasks = [
   'requeue',
   'early_receipts',
+  'conversions',
   'next_way',
   'events',
   'retention',
@@ -264,6 +265,11 @@ export function createMetrics(options: {
         provider: providers,
         result: receiptResults,
       },
+    ),
+    conversions: counter(
+      'postern_conversions_total',
+      'Codes that a provider accepted: passed (typed in time), unanswered (their time has ended).',
+      { provider: providers, channel: channels, outcome: ['passed', 'unanswered'] },
     ),
     suppressions: counter(
       'postern_suppressions_total',

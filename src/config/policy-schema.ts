@@ -6,10 +6,10 @@ import { duration } from '../base/durations.ts'
 import { eventTypes } from '../base/event-types.ts'
 import { shortName } from '../base/names.ts'
 import { numberTypes } from '../base/number-types.ts'
-import { defaultSuppressFor } from '../base/suppression.ts'
 import { isUsableSecret } from '../crypto/standard-webhooks.ts'
 import { registrations } from '../sms-rules/schema.ts'
 import { links } from './link-address.ts'
+import { suppress } from './suppress-schema.ts'
 import { workflows } from './workflows-schema.ts'
 
 export type ProviderEntry = z.infer<typeof providerEntry>
@@ -71,9 +71,14 @@ export const providerEntry = z
     pace: z.string().optional(),
     /** The provider's limits per recipient. */
     quotas: oneOrMany.optional(),
+    /** Takes the provider out of all routes. */
+    disabled: z.boolean().default(false),
   })
   // The provider kind checks the other members of its section.
-  .transform(({ kind, pace, quotas, ...settings }) => ({ kind, pace, quotas, settings }))
+  .transform(({ kind, pace, quotas, disabled, ...settings }) => ({
+    ...{ kind, pace, quotas, disabled },
+    settings,
+  }))
 
 const providers = z.record(shortName, providerEntry)
 
@@ -106,10 +111,6 @@ const challenge = z.discriminatedUnion('kind', [
   vendorChallenge('turnstile'),
   vendorChallenge('hcaptcha'),
 ])
-
-const durationOrOff = z.union([z.literal(false), duration], {
-  error: 'must be a duration such as 7d, or false',
-})
 
 export const codeLength = z.int().min(4).max(10).default(4)
 
@@ -152,13 +153,7 @@ export const policyFileSchema = z.strictObject({
         .preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(z.string()))
         .default([]),
       /** How long a recipient gets nothing after a report about it. `false`: such reports have no effect. */
-      suppress: z
-        .strictObject({
-          bounced: durationOrOff.default(defaultSuppressFor.bounced),
-          complained: durationOrOff.default(defaultSuppressFor.complained),
-          optedOut: durationOrOff.default(defaultSuppressFor.optedOut),
-        })
-        .prefault({}),
+      suppress,
       /** Countries whose SMS leave out the line of WebOTP. */
       withoutWebOtp: z.array(country).default([]),
       mail: z

@@ -21,11 +21,11 @@ function sectionsByName({ providers, routes, templatesFolder, ...others }: Polic
   ])
 }
 
-/** Takes the policies, their prices, refused recipients, durations of suppressions, registered senders, and `pace` and `quotas` of existing providers from `next`. */
+/** Takes the policies, their prices, refused recipients, durations of suppressions, registered senders, and `pace`, `quotas` and `disabled` of existing providers from `next`. */
 function withRulesOf(next: PolicyFile, running: PolicyFile): PolicyFile {
   const providers = Object.entries(running.providers).map(([name, entry]) => {
-    const { pace, quotas } = next.providers[name] ?? entry
-    return [name, { ...entry, pace, quotas }] as const
+    const { pace, quotas, disabled } = next.providers[name] ?? entry
+    return [name, { ...entry, pace, quotas, disabled }] as const
   })
   const { rules, checkRules } = next.browser
   const browser = { ...running.browser, rules, checkRules }

@@ -12,6 +12,7 @@ import type { Browse } from '../notice/browse.ts'
 import type { ConsoleRoute, View } from './page.ts'
 import { badge, duration, stateBadge, table, wordFor } from './parts.ts'
 import { type RejectingRules, rejectedByCountry } from './rejected-by-country.ts'
+import { typedByProvider } from './typed-by-provider.ts'
 
 export interface Delivery extends Backlog {
   /** One note of each running worker. */
@@ -37,7 +38,7 @@ export function deliveryRoute(deps: {
   providers: () => readonly ProviderFacts[]
   /** How much of a provider's pace is used; empty for a provider without pace. */
   paceOf: (provider: string) => Promise<readonly WindowState[]>
-  notices: Pick<Browse, 'latestByProvider' | 'latestTaken'>
+  notices: Pick<Browse, 'latestByProvider' | 'latestTaken' | 'latestTyped'>
   rejectingRules: RejectingRules
 }): ConsoleRoute {
   return {
@@ -48,10 +49,11 @@ export function deliveryRoute(deps: {
       const { delivery, nav } = words
       const providers = deps.providers()
       const seesAll = view.operator.apps === undefined
-      const [state, latest, taken, paces] = await Promise.all([
+      const [state, latest, taken, typed, paces] = await Promise.all([
         deps.deliveryState(),
         deps.notices.latestByProvider(view.operator.apps),
         deps.notices.latestTaken(view.operator.apps),
+        deps.notices.latestTyped(view.operator.apps),
         Promise.all(providers.map(({ name }) => (seesAll ? deps.paceOf(name) : []))),
       ])
       const rows = providers.map(({ name, kind, pace }, at) => [
@@ -69,6 +71,7 @@ export function deliveryRoute(deps: {
       const body = html`<h1>${nav.delivery}</h1>${delays(view, state)}
 ${seesAll && queued}
 <section><h2>${delivery.providers}</h2>${table(view, delivery.providers, [words.notices.provider, ...heads], rows, '')}</section>
+${typedByProvider(view, typed)}
 ${rejectedByCountry(view, taken, deps.rejectingRules)}`
       return { kind: 'page', title: nav.delivery, nav: 'delivery', body, refreshMs }
     },

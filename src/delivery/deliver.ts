@@ -14,7 +14,7 @@ import type { NoticeStore } from '../notice/store.ts'
 import type { Message, SendResult } from '../providers/provider.ts'
 import { createComposeMessage } from './compose-message.ts'
 import type { Deferred, GuardedProvider } from './guarded-provider.ts'
-import type { Routable } from './provider-order.ts'
+import type { IsEnabled, Routable } from './provider-order.ts'
 import { type ClaimOutcome, expired, sentBy } from './record-outcome.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
 import { longestWaitMs } from './return-times.ts'
@@ -36,11 +36,13 @@ type ComposeDeps = Parameters<typeof createComposeMessage>[0]
 export interface DeliverDeps extends RoundDeps, ComposeDeps {
   store: NoticeStore
   providersFor: (notice: Routable) => GuardedProvider[]
+  /** False for a provider that is out of all routes since the round began. */
+  isEnabled?: IsEnabled
   resolveUnknown: ResolveUnknown
 }
 
 export function createDeliver(deps: DeliverDeps) {
-  const { store, providersFor, resolveUnknown, metrics } = deps
+  const { store, providersFor, resolveUnknown, metrics, isEnabled = () => true } = deps
   const composeMessage = createComposeMessage(deps)
   const openRound = createRounds(deps)
 
@@ -91,6 +93,12 @@ export function createDeliver(deps: DeliverDeps) {
       }
       const hasOther = index < open.length - 1
       const turn = await provider.takeTurn(message, { isUrgent, leftMs, hasOther })
+      // A wait for a turn may be long.
+      if (!isEnabled(provider.name)) {
+        if (turn.kind === 'turn') await turn.end()
+        waitMs = Math.min(waitMs, soonestNewerMs)
+        continue
+      }
       const result = turn.kind === 'turn' ? await round.callIn(provider, turn) : turn
       if ('stopped' in result) return result.stopped ? record(result.stopped) : done
       if (result.kind === 'deferred') {

@@ -62,7 +62,7 @@ export function startDelivery(deps: DeliveryDeps): DeliveryWorker[] {
   for (const provider of guarded.values()) closers.onClose(() => provider.close())
   const deliver = createDeliver({
     ...deps,
-    providersFor: createProviderOrder(file.routes, guarded, deps.serves),
+    providersFor: createProviderOrder(file.routes, guarded, deps.serves, deps.isEnabled),
     resolveUnknown: createResolveUnknown({ findReceipt, timeoutMs }),
     retry: retryPolicies(file.delivery),
     timeoutMs,

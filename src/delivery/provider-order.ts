@@ -53,14 +53,22 @@ function findRoute(
 /** True if a provider serves numbers of a country. */
 export type Serves = (provider: string, country: string) => boolean
 
-/** The providers of the route that fits and that serve the country, by name. Undefined if no route fits. */
+/** False for a provider that the policy file takes out of all routes. A reload can change it. */
+export type IsEnabled = (provider: string) => boolean
+
+/**
+ * The providers of the route that fits and that serve the country, by name. Undefined if no route fits, or if the route has
+ * no enabled provider.
+ */
 export function servingProviders(
   routes: Routes,
   message: RoutedMessage,
   serves: Serves,
+  isEnabled: IsEnabled,
 ): string[] | undefined {
   const names = findRoute(routes, message)?.use.map(({ provider }) => provider)
-  return names?.filter((name) => serves(name, message.country))
+  const enabled = names?.filter(isEnabled)
+  return enabled?.length ? enabled.filter((name) => serves(name, message.country)) : undefined
 }
 
 /** Returns the providers for a notice in the order of attempts; none if no route fits or none serves its country. */
@@ -68,6 +76,7 @@ export function createProviderOrder<Provider extends { channels: readonly string
   routes: Routes,
   providers: ReadonlyMap<string, Provider>,
   serves: Serves = () => true,
+  isEnabled: IsEnabled = () => true,
 ) {
   return function providersFor(notice: Routable): Provider[] {
     const { country } = addressKindOf(notice.channel).placeOf(notice.recipient)
@@ -75,7 +84,7 @@ export function createProviderOrder<Provider extends { channels: readonly string
     return inOrder(rule?.use ?? []).flatMap((name) => {
       const provider = providers.get(name)
       if (!provider?.channels.includes(notice.channel)) return []
-      return serves(name, country) ? [provider] : []
+      return isEnabled(name) && serves(name, country) ? [provider] : []
     })
   }
 }

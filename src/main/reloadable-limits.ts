@@ -52,6 +52,8 @@ export function createLimits(
     /** The policies now in force. */
     policies: () => policies,
     prices: () => file().prices,
+    /** False for a provider that the file now in force takes out of all routes. */
+    isEnabled: (provider: string) => file().providers[provider]?.disabled !== true,
     file,
     onReload,
     /** Applies new rules without losing counts. Returns which sections are reloaded and which need a restart. */

@@ -112,6 +112,7 @@ function composeSending(shared: Shared, steps: Steps) {
   const { closers, log, metrics, secrets } = shared
   const { file, templates, providers } = shared.config
   const serves = createServes(providers)
+  const { isEnabled } = shared.limits
   const { database } = shared.servers
   const { notices, codes, producer } = shared.stores
   const { isTestRecipient, normaliseRecipient, quota } = steps
@@ -132,7 +133,8 @@ function composeSending(shared: Shared, steps: Steps) {
       normaliseRecipient,
       templates,
       links: file.links,
-      providersOf: (message: RoutedMessage) => servingProviders(file.routes, message, serves),
+      providersOf: (message: RoutedMessage) =>
+        servingProviders(file.routes, message, serves, isEnabled),
       isTestRecipient,
     }),
     ...{ oncePerKey, quota },

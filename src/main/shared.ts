@@ -108,6 +108,7 @@ function openStores(
   const notices = createNoticeStore(database, {
     claimMs: claimMsFor(file.delivery.timeout),
     ...{ wantedEvents, suppressFor },
+    onConverted: (conversion, count) => metrics.conversions.inc(conversion, count),
   })
   const events = createEventOutbox(database)
   return {

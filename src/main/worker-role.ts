@@ -59,6 +59,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     providers: [...providers].map(([name, setUp]) => createProvider(name, setUp, deps)),
     ownKinds: new Set(ownKinds.map(({ kind }) => kind)),
     onReload: limits.onReload,
+    isEnabled: limits.isEnabled,
     findReceipt: receipts.find,
     openQueueConnection: () => openRedis('worker'),
     unseal: secrets.unseal,

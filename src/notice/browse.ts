@@ -119,6 +119,12 @@ export function createBrowse(database: Database) {
       return database.query<Taken>('notice-taken', takenSql, [maxLatest, apps ?? null])
     },
 
+    /** The latest codes that passed or whose time has ended without that, for these apps, or for all if `apps` is undefined. */
+    latestTyped(apps: readonly string[] | undefined) {
+      type Typed = { channel: string; recipient: string; provider: string; isPassed: boolean }
+      return database.query<Typed>('notice-typed', typedSql, [maxLatest, apps ?? null])
+    },
+
     /** Counts of the latest notices by provider and state, for these apps, or for all if `apps` is undefined. */
     latestByProvider(apps: readonly string[] | undefined) {
       return database.query<{ provider: string; state: NoticeState; count: number }>(
@@ -168,6 +174,13 @@ const takenSql = `
   FROM (SELECT app, channel, recipient, state, error FROM notice ORDER BY id DESC LIMIT $1) AS latest
   WHERE recipient IS NOT NULL AND ($2::text[] IS NULL OR app = ANY($2))
     AND (state IN ('sent', 'delivered') OR state = 'failed' AND error IN ('rejected', 'not_delivered'))`
+
+const typedSql = `
+  SELECT channel, recipient, provider, code_end IS NOT NULL AS "isPassed"
+  FROM (SELECT * FROM notice ORDER BY id DESC LIMIT $1) AS latest
+  WHERE kind = 'captcha' AND recipient IS NOT NULL AND provider IS NOT NULL AND sent_at IS NOT NULL
+    AND (code_end = 'passed' OR code_end IS NULL AND expires_at < now())
+    AND ($2::text[] IS NULL OR app = ANY($2))`
 
 const latestSql = `
   SELECT provider, state, count(*)::int AS count

@@ -6,18 +6,25 @@ import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../storage/database.ts'
 import { byIndex } from './claim.ts'
 import { columns } from './columns.ts'
+import { type Conversion, isConvertedSql, type OnConverted } from './conversions.ts'
 
 /** `tries`: no tries are left. A code that expired or was replaced has none of these ends. */
 export const codeEnds = ['passed', 'tries', 'canceled'] as const
 export type CodeEnd = (typeof codeEnds)[number]
 
 /** The first end is kept. Only `passed` replaces an earlier end. */
-export function createEndCode(database: Database) {
+export function createEndCode(database: Database, onConverted: OnConverted = () => {}) {
   return createBatcher<{ id: string; end: CodeEnd }, void>({
     maxItems: 100,
     maxConcurrent: 1,
-    run: async (ends) =>
-      void (await database.query('notice-code-end', endSql, columns(ends, ['id', 'end']))),
+    async run(ends) {
+      const rows = await database.query<Omit<Conversion, 'outcome'>>(
+        'notice-code-end',
+        endSql,
+        columns(ends, ['id', 'end']),
+      )
+      for (const row of rows) onConverted({ ...row, outcome: 'passed' }, 1)
+    },
   })
 }
 
@@ -27,13 +34,18 @@ const endSql = `
     SELECT DISTINCT ON (id) id, code_end
     FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS given (id, code_end, n)
     ORDER BY id, code_end <> 'passed', n
+  ), earlier AS (
+    SELECT n.id, n.code_end FROM notice n WHERE ${byIndex}
   ), written AS (
     UPDATE notice n SET code_end = ended.code_end
-    FROM ended
+    FROM ended JOIN earlier ON earlier.id = ended.id
     WHERE n.id = ended.id AND ${byIndex} AND (n.code_end IS NULL OR ended.code_end = 'passed')
-    RETURNING n.app, n.recipient_hash, n.code_end
+    RETURNING n.*, earlier.code_end AS earlier_end
+  ), lifted AS (
+    UPDATE suppression s SET ended_at = now()
+    FROM written n
+    WHERE n.code_end = 'passed' AND s.recipient_hash = n.recipient_hash AND s.app = n.app
+      AND s.reason = 'bounced' AND s.ended_at IS NULL
   )
-  UPDATE suppression s SET ended_at = now()
-  FROM written n
-  WHERE n.code_end = 'passed' AND s.recipient_hash = n.recipient_hash AND s.app = n.app
-    AND s.reason = 'bounced' AND s.ended_at IS NULL`
+  SELECT provider, channel FROM written
+  WHERE ${isConvertedSql('written')} AND earlier_end IS DISTINCT FROM 'passed'`

@@ -3,6 +3,7 @@ import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../storage/database.ts'
 import { amongIds, rangeOf, workerSpacing } from './claim.ts'
 import { columns } from './columns.ts'
+import { type Conversion, isConvertedSql, type OnConverted } from './conversions.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
 import type { Attempt } from './states.ts'
 import { type Suppression, suppressSql } from './suppressions.ts'
@@ -26,20 +27,26 @@ export interface NoticeOutcome {
   isRepeat?: boolean
 }
 
+type Recorded = Omit<Conversion, 'outcome'> & { id: string; isConverted: boolean }
+
 /**
  * Writes the outcome of a notice after a claim or a read. False if another worker has claimed the notice since; then
  * nothing was written. A repeat of the same call changes nothing, and returns true if the first call wrote the outcome.
  */
-export function createRecord(database: Database, wantedEvents?: WantedEvents) {
+export function createRecord(
+  database: Database,
+  wantedEvents?: WantedEvents,
+  onConverted: OnConverted = () => {},
+) {
   const recordSql = `
   WITH moved AS (${recordMove})${makeNextWayDue}${insertEvents(wantedEvents)}, suppressed AS (${suppressSql(newlySuppressed)})
-  SELECT id FROM moved`
+  SELECT id, channel, provider, state = 'sent' AND ${isConvertedSql('moved')} AS "isConverted" FROM moved`
   return createBatcher<NoticeOutcome, boolean>({
     maxItems: 100,
     maxConcurrent: 1,
     ...workerSpacing,
     async run(outcomes) {
-      const rows = await database.query<{ id: string }>('notice-record', recordSql, [
+      const rows = await database.query<Recorded>('notice-record', recordSql, [
         ...columns(outcomes, [
           ...(['id', 'claims', 'state'] as const),
           ({ attempts }) => JSON.stringify(attempts),
@@ -50,6 +57,10 @@ export function createRecord(database: Database, wantedEvents?: WantedEvents) {
         ...rangeOf(outcomes.map(({ id }) => id)),
       ])
       const written = new Set(rows.map((row) => row.id))
+      // The person was quicker than this statement.
+      for (const { isConverted, channel, provider } of rows) {
+        if (isConverted) onConverted({ channel, provider, outcome: 'passed' }, 1)
+      }
       const repeats = outcomes.filter(({ id, isRepeat }) => isRepeat && !written.has(id))
       if (repeats.length > 0) {
         const values = columns(repeats, [

@@ -9,6 +9,7 @@ import type { Database } from '../storage/database.ts'
 import { createBrowse } from './browse.ts'
 import { createClaim, createExtend, createFindOpen, createTakeBack } from './claim.ts'
 import { createEndCode } from './code-end.ts'
+import { createConversions, type OnConverted } from './conversions.ts'
 import { createFinder } from './find.ts'
 import { createHourCounts } from './hour-counts.ts'
 import { createInsert, createInsertWay } from './insert.ts'
@@ -28,8 +29,11 @@ export function createNoticeStore(
     wantedEvents?: WantedEvents
     /** How long reports about a recipient hold. */
     suppressFor?: () => SuppressFor
+    /** Called with each code that counts as typed or as unanswered. */
+    onConverted?: OnConverted
   },
 ) {
+  const { onConverted = () => {} } = options
   const suppressFor = options.suppressFor ?? (() => defaultSuppressFor)
   return {
     insert: createInsert(database, suppressFor),
@@ -38,8 +42,9 @@ export function createNoticeStore(
     claim: createClaim(database, options.claimMs),
     extend: createExtend(database),
     takeBack: createTakeBack(database),
-    record: createRecord(database, options.wantedEvents),
-    endCode: createEndCode(database),
+    record: createRecord(database, options.wantedEvents, onConverted),
+    endCode: createEndCode(database, onConverted),
+    countUnanswered: createConversions(database, onConverted),
     ...createOverdue(database),
     ...createUnanswered(database),
     ...createFinder(database),

@@ -5,7 +5,8 @@
  * worker that died) and puts them back on the queue. The same statement moves their due time ahead, so two
  * reconcilers never take the same notice. A job of one notice is not doubled, because its id is the notice id. A notice
  * that still waits in a shared job gets a second job. The later of the two finds the notice ended. A delayed job runs now:
- * the queue uses the clocks of processes for delays, and one of them may be slow. Early receipts are tried again here too.
+ * the queue uses the clocks of processes for delays, and one of them may be slow. Early receipts are tried again here,
+ * and unanswered codes are counted.
  */
 import { channels } from '../base/channel.ts'
 import type { Log } from '../base/log.ts'
@@ -42,6 +43,7 @@ export function startReconciler(deps: ReconcilerDeps): Repetition {
     // Each step fails alone: an error with receipts must not stop messages.
     await requeue().catch((error) => log.backgroundFailed('requeue', error))
     await sweepReceipts().catch((error) => log.backgroundFailed('early_receipts', error))
+    await store.countUnanswered().catch((error) => log.backgroundFailed('conversions', error))
     return everyMs
   }
 

@@ -232,3 +232,26 @@ test('delivery: carriers reject messages → the country with its share and the 
   expect(await page(ofFew)).toContain('India')
   expect(await page(ofFew)).not.toContain('Singapore')
 })
+
+test('delivery: what people type, by provider and country, for the apps of the operator; open codes do not count', async () => {
+  await pool.query(
+    `INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, template, locale, state, provider, sent_at, created_at,
+                         expires_at, code_end)
+     SELECT ('ffffffff-0001-7000-8000-00000000000' || n)::uuid, app, 'captcha', channel, recipient, '\\x03', 'captcha', 'en', 'sent',
+            'carrier', now(), now(), now() + left_s * interval '1 second', code_end
+     FROM (VALUES (1, 'few', 'sms', '+4915112345678', -1, 'passed'), (2, 'few', 'sms', '+4915112345679', 300, 'passed'),
+                  (3, 'few', 'sms', '+4915112345677', -1, NULL), (4, 'few', 'sms', '+4915112345676', 300, NULL),
+                  (5, 'few', 'sms', '+4915112345675', -1, 'canceled'), (6, 'other', 'email', 'ada@example.com', -1, NULL))
+       AS one (n, app, channel, recipient, left_s, code_end)`,
+  )
+  const rowsOf = async (of: typeof anna) => {
+    const { text } = await of.get('/delivery')
+    const section = /What people type[\s\S]*?<\/section>/.exec(text)?.[0] ?? ''
+    return section.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ')
+  }
+  expect(await rowsOf(anna)).toMatch(/carrier Germany 2 of 3 .*carrier – 0 of 1/)
+  const ofFew = client()
+  await ofFew.signIn((await createOperator({ name: 'few-typed', app: 'few' })).token)
+  expect(await rowsOf(ofFew)).toContain('Germany 2 of 3')
+  expect(await rowsOf(ofFew)).not.toContain('0 of 1')
+})

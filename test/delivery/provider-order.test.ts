@@ -52,10 +52,12 @@ describe('match', () => {
     expect(to('+8613800138000')).toEqual(['b'])
     expect(to('ada@acme.test', 'email')).toEqual(['b'])
     const asked = { channel: 'sms', template: 'captcha', app: 'shop', country: 'CN' } as const
+    const isEnabled = (name: string) => name !== 'off'
     const servingOf = (...names: string[]) =>
-      servingProviders({ sms: [{ match: {}, use: use(...names) }] }, asked, serves)
+      servingProviders({ sms: [{ match: {}, use: use(...names) }] }, asked, serves, isEnabled)
     expect([servingOf('a', 'b'), servingOf('a')]).toEqual([['b'], []])
-    expect(servingProviders({ sms: [] }, asked, serves)).toBeUndefined()
+    expect(servingProviders({ sms: [] }, asked, serves, isEnabled)).toBeUndefined()
+    expect([servingOf('off', 'b'), servingOf('off')]).toEqual([['b'], undefined])
   })
 
   test('no rule fits: no provider', () => {

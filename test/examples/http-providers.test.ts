@@ -261,7 +261,10 @@ function readEntry(file: string, port = 1): { name: string; setUp: ProviderSetUp
   const checks = createSectionChecks()
   const found = checks.provider(
     name,
-    { kind: String(kind), pace: pace as string | undefined, quotas: undefined, settings },
+    {
+      ...{ kind: String(kind), pace: pace as string | undefined, quotas: undefined },
+      ...{ disabled: false, settings },
+    },
     'postern.yaml',
   )
   expect(found).toEqual([])

@@ -222,6 +222,7 @@ describe('after PostgreSQL was away every claim looks lost, and those who hold t
           if (kind === 'captcha' && limit > 0) table.takes++
           return []
         },
+        countUnanswered: async () => {},
       } as never,
       producer: {} as never,
       sweepReceipts: async () => {},
