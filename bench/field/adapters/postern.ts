@@ -57,7 +57,7 @@ async function startPostern(world: World, policyFile: object): Promise<Service> 
   async function send({ ip, ...asked }: Press, challenge?: string): Promise<Sent> {
     const { status, answer } = await client.post('/v1/captchas', ip, { ...asked, challenge })
     if (status === 202) return { is: 'accepted' }
-    if (status === 403)
+    if (answer.code === 'challenge_required')
       return { is: 'challenged', solve: async () => send({ ip, ...asked }, await solved(answer)) }
     return { is: 'refused', waitMs: answer.retryAfterMs }
   }
@@ -66,7 +66,7 @@ async function startPostern(world: World, policyFile: object): Promise<Service> 
     const { ip, ...asked } = typed
     const { status, answer } = await client.post('/v1/captchas/check', ip, { ...asked, challenge })
     if (status === 200) return { is: 'passed', known: answer.known }
-    if (status === 403)
+    if (answer.code === 'challenge_required')
       return { is: 'challenged', solve: async () => check(typed, await solved(answer)) }
     const results: Record<string, Checked> = {
       code_mismatch: { is: 'wrong' },
