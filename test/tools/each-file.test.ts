@@ -66,6 +66,13 @@ test('a file whose test left a server open fails, and names what is open', () =>
   expect(output).toContain('left open by this file: TCPServerWrap')
 })
 
+test('a test that failed with another clock leaves the real one to the next test', () => {
+  const clock = `
+test('fails with another clock', () => { vi.useFakeTimers(); throw new Error('first') })
+test('needs the real clock', () => { const now = performance.now(); while (performance.now() <= now); })`
+  expect(runTests({ 'clock.test.js': clock })).toMatch(/Tests {2}1 failed \| 1 passed/)
+})
+
 test('a file that never gives way to another is ended, and named with the place where it stands', () => {
   const output = runTests({
     'stuck.test.js': `test('stuck', async function stuckHere() { for (;;) await null })`,

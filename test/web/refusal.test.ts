@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { languages } from '../../src/i18n/languages.ts'
 import type { Problem } from '../../web/client.ts'
 import { refusalOf } from '../../web/refusal.ts'
@@ -12,8 +12,7 @@ const asked = {
   origin,
   language: 'en',
 } as const
-beforeAll(() => void vi.useFakeTimers({ now: new Date(2026, 10, 27, 10, 0, 30) }))
-afterAll(() => void vi.useRealTimers())
+beforeEach(() => void vi.useFakeTimers({ now: new Date(2026, 10, 27, 10, 0, 30) }))
 const mismatch = (triesLeft: number, lockedForMs?: number): Problem => ({
   code: 'code_mismatch',
   triesLeft,
