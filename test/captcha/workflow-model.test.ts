@@ -157,6 +157,8 @@ async function play(steps: readonly Step[]): Promise<void> {
   const { id } = sent
   let compared = 0
   let isEnded = false
+  /** No way begins for a stranger. Messages that wait are sent, because a known browser has more tries. */
+  let isOutOfTries = false
 
   const rows = async () => {
     const { rows: found } = await pool.query(
@@ -209,10 +211,10 @@ async function play(steps: readonly Step[]): Promise<void> {
     const { result } = await codes.guess(home, code, id)
     if (result === 'passed' || result === 'mismatch') compared += 1
     if (result === 'passed') {
-      expect(isEnded, 'no code passes after the end').toBe(false)
+      expect(isEnded || isOutOfTries, 'no code passes after the end').toBe(false)
       isEnded = true
     }
-    if (compared === budget) isEnded = true
+    if (compared === budget) isOutOfTries = true
   }
 
   async function next(how: typeof fate): Promise<void> {
@@ -222,7 +224,8 @@ async function play(steps: readonly Step[]): Promise<void> {
       return { outcome: 'unavailable' as const }
     })
     fate = 'made'
-    if (isEnded) expect(outcome.outcome).toMatch(/^(code_gone|no_more_ways|unavailable)$/)
+    if (isEnded || isOutOfTries)
+      expect(outcome.outcome).toMatch(/^(code_gone|no_more_ways|unavailable)$/)
   }
 
   for (const one of steps) {
@@ -260,7 +263,8 @@ async function play(steps: readonly Step[]): Promise<void> {
   expect(new Set(begun).size, 'no way twice').toBe(begun.length)
   const latest = all.at(-1)
   const isUnsent = ['failed', 'expired'].includes(latest?.state)
-  if (!isEnded && isUnsent) expect(begun, 'no failed way without its next').toEqual([...channels])
+  if (!isEnded && !isOutOfTries && isUnsent)
+    expect(begun, 'no failed way without its next').toEqual([...channels])
   const { rows: left } = await pool.query(
     'SELECT FROM verification WHERE id = $1 AND due_at IS NOT NULL',
     [id],
@@ -273,7 +277,8 @@ test(
   async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 14 }), (steps) => play(steps)),
-      { numRuns: runs },
+      // The short form is the same in every run of the suite.
+      process.env.WORKFLOW_RUNS ? { numRuns: runs } : { numRuns: runs, seed: 39 },
     )
   },
   Math.max(30_000, runs * 500),
