@@ -86,7 +86,7 @@ export function createCheckCaptcha(deps: {
   codes: CodeStore
   code: { length: number; own: boolean }
   passes: Pick<Passes, 'issue'>
-  known: Pick<KnownBrowsers, 'laneOfAny' | 'issue'>
+  known: Pick<KnownBrowsers, 'laneOfAll' | 'issue'>
   metrics: Pick<Metrics, 'checks'>
   events: Pick<CaptchaEvents, 'passed' | 'ended' | 'locked'>
   testRecipients: Pick<TestRecipients, 'isTestRecipient'>
@@ -114,7 +114,7 @@ export function createCheckCaptcha(deps: {
     }
 
     const addresses = asked.home ? addressesOf(asked.home) : [{ channel, to }]
-    const lane = await known.laneOfAny(asked.known, app, addresses)
+    const lane = await known.laneOfAll(asked.known, app, addresses)
     const origin = originOf(caller, asked.ip, country, lane)
     const repeatKeyId = id === undefined || caller.isInProcess ? undefined : caller.keyId
     const guess = { app, channel, to, scene, code, id, origin, repeatKeyId, home: asked.home }

@@ -1,6 +1,6 @@
 /**
  * Known browsers. A right code gives its browser a token, and later requests of that browser for the same recipient are in
- * the lane `known`. All others are in the lane `stranger`. Rules can count by lane, and a code has its tries once per lane.
+ * the lane `known`, by any channel to that address. All others are in the lane `stranger`. Rules can count by lane, and a code has its tries once per lane.
  * So a stranger who uses up the limits of a recipient does not touch its owner.
  *
  * All known browsers of a recipient share one lane: a recipient costs at most twice its limits, also if its owner types
@@ -14,6 +14,7 @@ import { parseObject } from '../base/json.ts'
 import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import { reachRedis } from '../base/unavailable.ts'
 import type { Secrets } from '../crypto/secrets.ts'
+import { firstChannelTo } from '../recipient/channels.ts'
 import type { Caller, Lane } from '../rules/caller.ts'
 import { createSigningKeys, issuer } from './signing-keys.ts'
 
@@ -58,7 +59,7 @@ export async function createKnownBrowsers(deps: {
   /** In seconds since 1970. `keepSeconds`: makes a reset now. */
   async function timesOf({ app, channel, to }: Recipient, keepSeconds = 0) {
     // While the secret is rotated, a process may know only one of the two names.
-    const names = secrets.subjectHashes(['known', app, channel, to])
+    const names = secrets.subjectHashes(['known', app, firstChannelTo(channel), to])
     const answers = names.map((name) =>
       reachRedis(script.run(redis, [`${keyPrefix}known:${name}`], [keepSeconds])),
     )
@@ -72,7 +73,9 @@ export async function createKnownBrowsers(deps: {
     if (!claims) return 'stranger'
     const { iss, aud, sub, iat, exp } = claims
     const { app, channel, to } = recipient
-    const isOfRecipient = secrets.passSubjects(app, channel, to).includes(String(sub))
+    const isOfRecipient = secrets
+      .passSubjects(app, firstChannelTo(channel), to)
+      .includes(String(sub))
     if (iss !== issuer || aud !== app || !isOfRecipient) return 'stranger'
     const { now, reset } = await timesOf(recipient)
     return Number(exp) > now && Number(iat) > reset ? 'known' : 'stranger'
@@ -81,17 +84,18 @@ export async function createKnownBrowsers(deps: {
   return {
     laneOf,
 
-    /** The lane for a person with several addresses: a token of one of them is enough. */
-    async laneOfAny(
+    /**
+     * The lane of a request about several addresses. A token names one address, so it counts only if the request is about no
+     * other. Otherwise a stranger could name an own address beside a foreign one, and count in the lane of its owner.
+     */
+    async laneOfAll(
       token: string | true | undefined,
       app: string,
       addresses: readonly Omit<Recipient, 'app'>[],
     ): Promise<Lane> {
-      if (typeof token !== 'string') return 'stranger'
-      for (const address of addresses) {
-        if ((await laneOf(token, { app, ...address })) === 'known') return 'known'
-      }
-      return 'stranger'
+      const names = new Set(addresses.map(({ channel, to }) => `${firstChannelTo(channel)} ${to}`))
+      const [first] = addresses
+      return first && names.size === 1 ? laneOf(token, { app, ...first }) : 'stranger'
     },
 
     /**
@@ -108,7 +112,7 @@ export async function createKnownBrowsers(deps: {
       const times = await orLate(reading, tokenWithinMs, () => undefined)
       if (!times) return {}
       const { app, channel, to } = recipient
-      const [sub] = secrets.passSubjects(app, channel, to)
+      const [sub] = secrets.passSubjects(app, firstChannelTo(channel), to)
       const iat = Math.max(times.now, times.reset + 1)
       const exp = iat + lifeSeconds
       return { known: keys.signed(typ, { iss: issuer, aud: app, sub, iat, exp }) }

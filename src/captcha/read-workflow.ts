@@ -38,7 +38,7 @@ export interface ReadWorkflowDeps {
   /** The channels of each workflow of the policy file. */
   workflows: Readonly<Record<string, readonly Channel[]>>
   normaliseRecipient: NormaliseRecipient
-  known: Pick<KnownBrowsers, 'laneOfAny'>
+  known: Pick<KnownBrowsers, 'laneOfAll'>
   ways: Pick<SendWay, 'wayOf'>
   /** PostgreSQL's time. */
   nowMs: () => number
@@ -74,7 +74,7 @@ export function createReadWorkflow(deps: ReadWorkflowDeps) {
       else if (!hasNoRoute(way)) return way
     }
     if (found.length === 0) return invalidRequest('workflow', 'noWay')
-    const lane = await deps.known.laneOfAny(asked.known, app, found)
+    const lane = await deps.known.laneOfAll(asked.known, app, found)
     return { ...read, ways: found, lane }
   }
 }

@@ -39,7 +39,7 @@ function newOwner(over = {}) {
   count += 1
   return { app: 'shop', channel: 'sms', to: `+86138004${count + 10_000}`, ...over } as const
 }
-type Owner = ReturnType<typeof newOwner>
+type Owner = Parameters<Awaited<ReturnType<typeof open>>['laneOf']>[1]
 
 async function tokenOf(owner: Owner, browsers?: Awaited<ReturnType<typeof open>>) {
   const { known } = await (browsers ?? (await open())).issue(owner, { isPage: true }, undefined)
@@ -67,6 +67,24 @@ test('a token: a JWS by ES256 of a separate type, with the claims of the contrac
   expect(claims.iat).toBeLessThanOrEqual(await redisSeconds())
   expect(claims.exp).toBe((claims.iat ?? 0) + daysInSeconds(180))
   expect(JSON.stringify(claims)).not.toContain(owner.to.slice(-5))
+})
+
+test('a request about several addresses: known only if the token names all of them, by any channel to a number', async () => {
+  const browsers = await open()
+  const owner = newOwner()
+  const token = await tokenOf(owner)
+  const called = { ...owner, channel: 'voice' as const }
+  const mail = { ...owner, channel: 'email' as const, to: 'ada@shop.example' }
+  const lane = (...addresses: Omit<Owner, 'app'>[]) =>
+    browsers.laneOfAll(token, owner.app, addresses)
+  expect(await lane(owner)).toBe('known')
+  expect(await lane(owner, called)).toBe('known')
+  expect(await lane(called)).toBe('known')
+  // The address of somebody else beside one's own.
+  expect(await lane(owner, mail)).toBe('stranger')
+  expect(await lane(mail, owner)).toBe('stranger')
+  expect(await lane(owner, newOwner())).toBe('stranger')
+  expect(await lane()).toBe('stranger')
 })
 
 test('its recipient in its app is known, and all else a stranger: no token, another recipient, channel or app', async () => {
