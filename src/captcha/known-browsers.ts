@@ -1,7 +1,7 @@
 /**
- * Known browsers. A right code gives its browser a token, and later requests of that browser for the same recipient are in
- * the lane `known`, by any channel to that address. All others are in the lane `stranger`. Rules can count by lane, and a code has its tries once per lane.
- * So a stranger who uses up the limits of a recipient does not touch its owner.
+ * Known browsers. A right code gives its browser a token. Later requests of that browser for the same recipient, by any
+ * channel to that address, are in the lane `known`. All others are in the lane `stranger`. Rules can count by lane, and a
+ * code has its tries once per lane. So a stranger who uses up the limits of a recipient does not touch its owner.
  *
  * All known browsers of a recipient share one lane: a recipient costs at most twice its limits, also if its owner types
  * right codes to get more. A token is a compact JWS that lives 180 days. Its times are by the clock of Redis, which is the
