@@ -6,7 +6,7 @@
  * begun once or not at all.
  */
 
-import type { NoticeId } from '../base/ids.ts'
+import { type NoticeId, newId } from '../base/ids.ts'
 import type { Made, Pipeline } from '../notice/pipeline.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { DueVerification } from '../notice/verifications.ts'
@@ -67,12 +67,20 @@ export function createWorkflows(
       { kind: 'captcha', asked: { ...asked }, caller, answerBy },
       (noticeId) => adopt(caller.app, noticeId),
       (noticeId) =>
-        entered(challenge, caller, async (isHuman) => {
-          const how = { verification: read, caller, noticeId, isHuman, answerBy }
-          const made = await ways.sendWay({ ...how, way: 0 })
-          return made.outcome === 'accepted' ? answerOf(read, 0, made) : refusalOf(made)
-        }),
+        entered(challenge, caller, (isHuman) =>
+          beginFirst({ verification: read, caller, noticeId, isHuman, answerBy }),
+        ),
     )
+  }
+
+  /** Begins a verification with its first way. A way to an address that must get nothing is left out. */
+  async function beginFirst(how: Omit<WayAsked, 'way'>): Promise<WayOutcome> {
+    const made = await ways.sendWay({ ...how, way: 0 })
+    if (made.outcome === 'accepted') return answerOf(how.verification, 0, made)
+    const [, ...left] = how.verification.ways
+    if (left.length === 0 || made.outcome !== 'destination_not_allowed') return refusalOf(made)
+    const verification = { ...how.verification, id: newId(deps.nowMs()), ways: left }
+    return beginFirst({ ...how, verification })
   }
 
   /**

@@ -44,6 +44,7 @@ const file = {
     sms: [{ match: { country: 'DE' }, use: ['carrier', 'second'] }, { use: ['carrier'] }],
     email: [{ match: { template: 'welcome' }, use: ['post'] }, { use: ['mail'] }],
   },
+  workflows: { both: ['sms', 'email'] },
 }
 const postern = await startPostern({ policyFile: file })
 
@@ -181,6 +182,22 @@ test('a report after the acceptance: the open notice is not sent', async () => {
     expect(await stateOf(ids[1] as string)).toBe('failed (opted_out)')
   })
   expect(ids.filter((id) => farEnd.taken.has(id))).toEqual([])
+})
+
+test('a workflow leaves out ways to such an address, also the first; it is refused if none is left', async () => {
+  const [to, email] = [nextNumber(), 'ada@workflow.test']
+  const send = () => postern.post('/v1/captchas', { workflow: 'both', to, email })
+  expect((await send()).body.way).toEqual({ channel: 'sms', index: 1, of: 2, next: 'email' })
+  await report(await sent(to), 'bounced')
+  const { status, body } = await send()
+  expect([status, body.way]).toEqual([202, { channel: 'email', index: 1, of: 1 }])
+  expect((await postern.post(`/v1/captchas/${body.id}/next`, {})).body.code).toBe('no_more_ways')
+  const mail = await smtp.waitForMail(({ envelope }) => envelope.to.includes(email))
+  const code = codeIn(mail.text)
+  const checked = await postern.post('/v1/captchas/check', { id: body.id, code })
+  expect(checked.body).toMatchObject({ verified: true, id: body.id })
+  const alone = await postern.post('/v1/captchas', { workflow: 'both', to })
+  expect(alone).toMatchObject(refusedBy('bounced'))
 })
 
 test('a right code ends the bounce of its address', async () => {
