@@ -128,14 +128,19 @@ test('no time left, or an id that is there already: an error, no job, and nothin
 })
 
 test('the commit takes longer than the request may: Unavailable, and the row that appears is closed unsent', async () => {
+  let commit = () => {}
+  const isTime = new Promise<void>((resolve) => {
+    commit = resolve
+  })
   const { create, queued, accepted } = open({
     async insert(notice) {
-      await new Promise((resolve) => setTimeout(resolve, 200))
+      await isTime
       return store.insert(notice)
     },
   })
   const notice = draft()
   await expect(create(notice, {}, 50)).rejects.toBeInstanceOf(Unavailable)
+  commit()
   await eventually(async () => expect(await rowOf(notice.id)).toMatchObject({ state: 'failed' }))
   expect(await rowOf(notice.id)).toMatchObject({ error: 'abandoned', sealed_params: null })
   expect(queued).toEqual([])
