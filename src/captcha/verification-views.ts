@@ -1,5 +1,6 @@
 /** Answers about verifications. */
 import type { Channel } from '../base/channel.ts'
+import { isId } from '../base/ids.ts'
 import type { Accepted } from '../notice/message.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import { maskRecipient } from '../recipient/channels.ts'
@@ -39,7 +40,7 @@ export function createVerificationViews(deps: ViewDeps) {
   return { find, currentAnswer, answerOf, view }
 
   async function find(app: string, id: string): Promise<OpenVerification | undefined> {
-    const row = await store.findVerification(app, id)
+    const row = isId(id) ? await store.findVerification(app, id) : undefined
     return row && openVerification(row, unseal)
   }
 

@@ -146,6 +146,16 @@ test('by an address, the code of that way passes, and the answer has the id of t
   expect(passed).toMatchObject({ status: 200, body: { id } })
 })
 
+test.each(['x', 'é', '01a1fdb3', '\u{1d98f}'])('%s, which is no id, is 404', async (id) => {
+  const path = `/v1/captchas/${encodeURIComponent(id)}`
+  expect((await shared.get(path)).status).toBe(404)
+  expect((await next(encodeURIComponent(id))).status).toBe(404)
+  expect((await cancel(encodeURIComponent(id))).status).toBe(404)
+  expect(await check(id, '123456')).toMatchObject({
+    status: expect.toSatisfy((s) => [400, 410].includes(s)),
+  })
+})
+
 test('cancel: no code passes, no way begins, and an unknown id is 404', async () => {
   const person = newPerson()
   const { id } = (await send('both', person)).body
