@@ -58,7 +58,10 @@ function toMarkdown(href: string, page: string): string {
   return onSite(href, page, 'index.md').replace(/\/(?=#|$)/, '/index.md')
 }
 
-/** The title and the first paragraph of a list are those of the first page. */
+/**
+ * The title and the first paragraph of a list are those of the first page. A page of the sidebar may be missing while the
+ * docs are written.
+ */
 function listOf(
   pages: readonly Page[],
   groups: readonly DefaultTheme.SidebarItem[],
@@ -67,19 +70,17 @@ function listOf(
 ): string {
   const find = (link: string) => {
     const path = `${link.slice(1)}${link.endsWith('/') ? 'index' : ''}.md`
-    const page = pages.find((one) => one.path === path)
-    if (!page) throw new Error(`the sidebar has ${link}, which is no page`)
-    return page
+    return pages.find((one) => one.path === path)
   }
   const entry = ({ text = '', link = '' }: DefaultTheme.SidebarItem) => {
-    const { path, source } = find(link)
-    return `- [${text}](${address}${path}): ${firstSentenceOf(source)}`
+    const page = find(link)
+    return page ? [`- [${text}](${address}${page.path}): ${firstSentenceOf(page.source)}`] : []
   }
   const sections = groups.map(
-    ({ text, items = [] }) => `## ${text}\n\n${items.map(entry).join('\n')}\n`,
+    ({ text, items = [] }) => `## ${text}\n\n${items.flatMap(entry).join('\n')}\n`,
   )
   const other = folder === '' ? `[中文](${address}zh/llms.txt)` : `[English](${address}llms.txt)`
-  const summary = firstSentenceOf(find(`/${folder}`).source)
+  const summary = firstSentenceOf(find(`/${folder}`)?.source ?? '')
   return [`# Postern\n\n> ${summary}\n\n${other}\n`, ...sections].join('\n')
 }
 
