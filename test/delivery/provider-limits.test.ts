@@ -73,10 +73,10 @@ test('pace: over all recipients together, and each that waits gets a later time 
   }
   const [first = 0, second = 0, third = 0] = waits
   expect(first).toBeGreaterThan(10_000)
-  expect(first).toBeLessThanOrEqual(20_000)
+  expect(Math.floor(first)).toBeLessThanOrEqual(20_000)
   // 10 s apart, as `pace` allows, minus the time between the questions.
   expect(second - first).toBeGreaterThan(5_000)
-  expect(second - first).toBeLessThanOrEqual(10_000)
+  expect(Math.floor(second - first)).toBeLessThanOrEqual(10_000)
   expect(third - second).toBeGreaterThan(5_000)
 })
 
@@ -124,7 +124,8 @@ test('pace: a flood of codes makes none wait more than 30 s beyond the next perm
   await take()
   for (let times = 0; times < 10; times++) {
     const code = await permit('code', true)
-    expect(code.granted ? Number.NaN : code.retryInMs).toBeLessThanOrEqual(50_000)
+    // Sums of the clock have an error in their last digits.
+    expect(code.granted ? Number.NaN : Math.floor(code.retryInMs)).toBeLessThanOrEqual(50_000)
   }
 })
 
