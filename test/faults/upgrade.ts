@@ -67,7 +67,9 @@ const f46: Fault = {
   async prove(lab) {
     if (!isThere) return undefined
     const before = { checkout: checkOutPredecessor() }
-    const fleet = await startFleet({ apis: 0, workers: 0 })
+    // Templates are files of the operator. An upgrade does not change them.
+    const templates = join(before.checkout, 'templates')
+    const fleet = await startFleet({ apis: 0, workers: 0, policyFile: { templates } })
     for (const start of [fleet.startApi, fleet.startWorker]) {
       await Promise.all([start(before), start(before)])
     }
