@@ -80,7 +80,7 @@ test('a request about several addresses: known only if the token names all of th
   expect(await lane(owner)).toBe('known')
   expect(await lane(owner, called)).toBe('known')
   expect(await lane(called)).toBe('known')
-  // The address of somebody else beside one's own.
+  // The request also names another person's address.
   expect(await lane(owner, mail)).toBe('stranger')
   expect(await lane(mail, owner)).toBe('stranger')
   expect(await lane(owner, newOwner())).toBe('stranger')
