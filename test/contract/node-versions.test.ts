@@ -46,7 +46,7 @@ test('no page and no file names a command that needs a newer Node than the one t
 
 test('a bare command is seen, and those that bring their Node pass', () => {
   for (const line of [
-    'node src/commands/keys.ts',
+    'node src/main/commands/keys.ts',
     'run `node bench/a.ts`',
     'A=b node --x src/a.ts',
   ]) {
@@ -54,7 +54,7 @@ test('a bare command is seen, and those that bring their Node pass', () => {
   }
   const fine = [
     'npx node a/b.ts',
-    'exec api node src/commands/keys.ts',
+    'exec api node src/main/commands/keys.ts',
     'x/node_modules/.bin/node src/a.ts',
   ]
   for (const line of fine) expect(bareCommandsIn(line), line).toEqual([])

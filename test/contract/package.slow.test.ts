@@ -268,7 +268,7 @@ describe('its program', () => {
   }, 60_000)
 
   test('an older Node without the one of the package: the reason, and what to do', async () => {
-    const file = join(project, 'node_modules/postern/dist/commands/postern.js')
+    const file = join(project, 'node_modules/postern/bin/postern.js')
     const options = { cwd: project, env: await environmentWithNode(20) }
     const starting = run('node', [file, 'migrate'], options)
     await expect(starting).rejects.toMatchObject({

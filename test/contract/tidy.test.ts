@@ -94,7 +94,6 @@ const exportsIn = (source: string) =>
 
 /** Files that are started or bundled by their path. */
 const started = [
-  'src/commands/postern.ts',
   'src/dev/demo-worker.ts',
   'src/limiter/build.ts',
   'src/sms-rules/build.ts',
@@ -141,6 +140,12 @@ test('every file of src and web is imported by the product, or something starts 
     (file) => !isEntry(file) && !importersOf(file).some((user) => !user.startsWith('test/')),
   )
   expect(dead).toEqual([])
+})
+
+test('every module that the program of the package starts is there', () => {
+  const modules = readSource('bin/postern.js').match(/(?<=start\(')[\w/]+/g) ?? []
+  expect(modules.length).toBeGreaterThan(5)
+  expect(modules.map((name) => `src/${name}.ts`).filter((file) => !sources.has(file))).toEqual([])
 })
 
 test('a file that a comment in src names is there', () => {

@@ -29,7 +29,7 @@ const entryPath = (name: string, checkout = root) =>
     name === 'demo'
       ? 'src/dev/demo.ts'
       : /keys|migrate|policy|doctor/.test(name)
-        ? `src/commands/${name}.ts`
+        ? `src/main/commands/${name}.ts`
         : `src/main/${name}.ts`,
   )
 

@@ -18,7 +18,6 @@ import { allAtOnce, findWorld, runsRooms, type World, whyMissing, worlds } from 
 const roomsOfServers = [
   'access',
   'captcha',
-  'commands',
   'compat',
   'console',
   'delivery',

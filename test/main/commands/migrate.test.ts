@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { testDatabase } from '../tools/database.ts'
-import { runCommand } from '../tools/processes.ts'
+import { testDatabase } from '../../tools/database.ts'
+import { runCommand } from '../../tools/processes.ts'
 
 test('an argument is refused, and --help prints the usage: neither reaches the database', async () => {
   const { url, pool } = await testDatabase()

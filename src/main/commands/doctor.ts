@@ -1,8 +1,8 @@
 /** `npm run doctor`: checks what a start needs and what production should have. Exit code 1 on an error. */
 import { parseArgs } from 'node:util'
-import { commandLine } from '../base/command-line.ts'
-import { reportOf } from '../base/finding.ts'
-import { loadEnvFile } from '../config/env-file.ts'
+import { commandLine } from '../../base/command-line.ts'
+import { reportOf } from '../../base/finding.ts'
+import { loadEnvFile } from '../../config/env-file.ts'
 import { examine } from './examine.ts'
 import { orUsage } from './stop.ts'
 

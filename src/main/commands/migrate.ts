@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
-import { commandLine } from '../base/command-line.ts'
-import { loadEnvFile } from '../config/env-file.ts'
-import { migrateProblem } from '../storage/database-ready.ts'
-import { migrate } from '../storage/migrate.ts'
+import { commandLine } from '../../base/command-line.ts'
+import { loadEnvFile } from '../../config/env-file.ts'
+import { migrateProblem } from '../../storage/database-ready.ts'
+import { migrate } from '../../storage/migrate.ts'
 import { databaseUrlOrStop, orUsage, stop } from './stop.ts'
 
 /** `npm run migrate`: needs only DATABASE_URL, so it can run before any secret exists. */

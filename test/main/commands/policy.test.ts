@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, inject, test } from 'vitest'
 import { stringify } from 'yaml'
-import { testDatabase } from '../tools/database.ts'
-import { noLimits, startPostern } from '../tools/postern.ts'
-import { runCommand } from '../tools/processes.ts'
-import { testRedis } from '../tools/redis.ts'
+import { testDatabase } from '../../tools/database.ts'
+import { noLimits, startPostern } from '../../tools/postern.ts'
+import { runCommand } from '../../tools/processes.ts'
+import { testRedis } from '../../tools/redis.ts'
 
 const database = await testDatabase()
 const env = { DATABASE_URL: database.url }
 const policy = (...args: string[]) => runCommand('policy', args, env)
-const templates = fileURLToPath(new URL('../../templates', import.meta.url))
+const templates = fileURLToPath(new URL('../../../templates', import.meta.url))
 
 let files = 0
 async function writePolicy(captcha: unknown): Promise<string> {

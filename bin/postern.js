@@ -4,14 +4,17 @@
  */
 import { readFileSync } from 'node:fs'
 
-const commands: Readonly<Record<string, readonly [does: string, start: () => Promise<unknown>]>> = {
-  api: ['answers requests; any number can run', () => import('../main/api.ts')],
-  worker: ['sends accepted messages; any number can run', () => import('../main/worker.ts')],
-  migrate: ['prepares the database, once per version', () => import('./migrate.ts')],
-  keys: ['creates, lists, revokes and rotates API keys', () => import('./keys.ts')],
-  policy: ['explains a policy file, and tries a changed one', () => import('./policy.ts')],
-  doctor: ['reports what is missing or risky', () => import('./doctor.ts')],
-  demo: ['runs all of it on this machine, without settings', () => import('../dev/demo.ts')],
+const start = (file) => () => import(`../dist/${file}.js`)
+
+/** What each command does, and its start. */
+const commands = {
+  api: ['answers requests; any number can run', start('main/api')],
+  worker: ['sends accepted messages; any number can run', start('main/worker')],
+  migrate: ['prepares the database, once per version', start('main/commands/migrate')],
+  keys: ['creates, lists, revokes and rotates API keys', start('main/commands/keys')],
+  policy: ['explains a policy file, and tries a changed one', start('main/commands/policy')],
+  doctor: ['reports what is missing or risky', start('main/commands/doctor')],
+  demo: ['runs all of it on this machine, without settings', start('dev/demo')],
 }
 
 const usage = `Usage: postern COMMAND [OPTIONS]
@@ -23,8 +26,8 @@ Settings are variables of the environment, or lines of .env in the current folde
 `
 
 const { version, dependencies } = JSON.parse(
-  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-) as { version: string; dependencies: { node: string } }
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+)
 
 const neededNode = Number.parseInt(dependencies.node.replace(/^\D+/, ''), 10)
 
@@ -36,11 +39,11 @@ npm installs that Node with postern, but only if install scripts are allowed. Al
 const [name = '', ...options] = process.argv.slice(2)
 await run()
 
-async function run(): Promise<void> {
+async function run() {
   if (name === '--version') return print(0, `${version}\n`)
   if (name === '--help') return print(0, usage)
-  const [, start] = (Object.hasOwn(commands, name) && commands[name]) || []
-  if (!start) return print(2, `${name && `postern has no command "${name}".\n\n`}${usage}`)
+  const [, startCommand] = (Object.hasOwn(commands, name) && commands[name]) || []
+  if (!startCommand) return print(2, `${name && `postern has no command "${name}".\n\n`}${usage}`)
   // The other commands print a usage with their options.
   const isPlain = ['api', 'worker', 'migrate', 'demo'].includes(name)
   if (isPlain && options.includes('--help')) return print(0, usage)
@@ -48,10 +51,10 @@ async function run(): Promise<void> {
   // A script has its arguments from the third on, and each module reads them there.
   process.argv.splice(2, process.argv.length, ...options)
   // A command sets its own exit code.
-  await start()
+  await startCommand()
 }
 
-function print(exitCode: number, text: string): void {
+function print(exitCode, text) {
   process[exitCode === 0 ? 'stdout' : 'stderr'].write(text)
   process.exitCode = exitCode
 }

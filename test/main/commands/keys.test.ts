@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { createApiKeys } from '../../src/access/api-keys.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
-import { runCommand } from '../tools/processes.ts'
-import { releaseLater } from '../tools/release.ts'
+import { createApiKeys } from '../../../src/access/api-keys.ts'
+import { openDatabase } from '../../../src/storage/database.ts'
+import { testDatabase } from '../../tools/database.ts'
+import { runCommand } from '../../tools/processes.ts'
+import { releaseLater } from '../../tools/release.ts'
 
 const { url, pool } = await testDatabase()
 const keys = (...args: string[]) => runCommand('keys', args, { DATABASE_URL: url })

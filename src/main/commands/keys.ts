@@ -1,12 +1,12 @@
 /** `npm run keys`: creates, lists, revokes and rotates API keys. It needs only DATABASE_URL. */
 import { parseArgs } from 'node:util'
-import { createKeyStore } from '../access/key-store.ts'
-import { keyLine, newKeyText } from '../access/key-text.ts'
-import { readKeyWish, readOverlap } from '../access/new-key.ts'
-import { commandLine } from '../base/command-line.ts'
-import { isId } from '../base/ids.ts'
-import { loadEnvFile } from '../config/env-file.ts'
-import { openDatabase } from '../storage/database.ts'
+import { createKeyStore } from '../../access/key-store.ts'
+import { keyLine, newKeyText } from '../../access/key-text.ts'
+import { readKeyWish, readOverlap } from '../../access/new-key.ts'
+import { commandLine } from '../../base/command-line.ts'
+import { isId } from '../../base/ids.ts'
+import { loadEnvFile } from '../../config/env-file.ts'
+import { openDatabase } from '../../storage/database.ts'
 import { databaseUrlOrStop, orUsage, stop } from './stop.ts'
 
 const keysWith = (args: string) => commandLine('keys', args)
