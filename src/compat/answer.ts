@@ -1,5 +1,6 @@
 /** The answers of a façade: JSON without the charset and the ETag that Express would add. */
 import type { ErrorRequestHandler, Response } from 'express'
+import { statusOfRequestFault } from '../base/request-fault.ts'
 import type { Answer } from '../http/problem.ts'
 
 export function write(response: Response, { status, headers, body }: Answer): void {
@@ -18,9 +19,8 @@ export function write(response: Response, { status, headers, body }: Answer): vo
 export const answerUnreadable =
   (answerTo: (isTooLarge: boolean) => Answer): ErrorRequestHandler =>
   (error, _, response, next) => {
-    const { status, type } = error as { status?: number; type?: string }
-    const isBody = /^(entity|encoding|charset|request|parameters)\./.test(String(type))
-    if (!isBody && !(error instanceof URIError)) return next(error)
+    const status = statusOfRequestFault(error)
+    if (status === undefined) return next(error)
     // Bytes of the body that were not read must not become the next request.
     write(response, { ...answerTo(status === 413), headers: { connection: 'close' } })
   }

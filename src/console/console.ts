@@ -18,6 +18,7 @@ import { type Html, html } from '../base/html.ts'
 import type { Log } from '../base/log.ts'
 import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
+import { statusOfRequestFault } from '../base/request-fault.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import { fill, isLanguage, type Language, words } from '../base/words.ts'
 import { createAssets } from './assets.ts'
@@ -154,10 +155,9 @@ export function createConsole(deps: {
       problem(request, response, 'unavailable', 503, part)
       return
     }
-    const { status } = (error ?? {}) as { status?: number }
-    const isTheirs = error instanceof URIError || (status !== undefined && status < 500)
-    if (!isTheirs) log.requestFailed(randomUUID(), error)
-    problem(request, response, isTheirs ? 'badRequest' : 'internal', isTheirs ? 400 : 500)
+    const isOfRequest = statusOfRequestFault(error) !== undefined
+    if (!isOfRequest) log.requestFailed(randomUUID(), error)
+    problem(request, response, isOfRequest ? 'badRequest' : 'internal', isOfRequest ? 400 : 500)
   }
 }
 

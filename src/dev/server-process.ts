@@ -186,7 +186,7 @@ let nextPort = firstPort + (process.pid % 150) * 100
  * process has found free and not bound yet. It could also be the port of a server that is being restarted.
  */
 export async function findFreePort(): Promise<number> {
-  for (;;) {
+  for (let tries = 0; tries < portCount; tries++) {
     const port = nextPort
     nextPort = port + 1 < firstPort + portCount ? port + 1 : firstPort
     const probe = createServer()
@@ -194,12 +194,13 @@ export async function findFreePort(): Promise<number> {
       probe.listen({ port, host: '127.0.0.1', exclusive: true })
       await once(probe, 'listening')
       return port
-    } catch {
-      // The port is in use: try another.
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     } finally {
       probe.close()
     }
   }
+  throw new Error(`no free port from ${firstPort} to ${firstPort + portCount - 1}`)
 }
 
 /** Sends one line to a loopback port and returns the first answer, or an empty text. */

@@ -8,6 +8,7 @@ import type { RequestHandler } from 'express'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import { Problem, problems } from '../base/problems.ts'
+import { statusOfRequestFault } from '../base/request-fault.ts'
 import { addressOf } from './address.ts'
 import { invalid } from './problem.ts'
 import {
@@ -102,19 +103,13 @@ export function createPluginRouter(
 
 const requestIdHeader = 'x-request-id'
 
-/**
- * The parsers of Express, such as `express.json`, mark an error that the request caused with `expose`. Its router throws a
- * URIError for a bad escape in the path. Such a message can quote the request. An error of a vendor's client can have a
- * status and a type too, and is a fault. A plugin can throw any value, also one that throws when it is read.
- */
+/** A plugin can throw any value, also one that throws when it is read. */
 function problemIn(error: unknown): unknown {
+  const status = statusOfRequestFault(error)
+  if (status === 413) return new Problem('payload_too_large')
+  if (status === 415) return new Problem('unsupported_media_type')
+  if (status !== undefined) return invalid('', 'unreadable')
   try {
-    const { status, expose } = error as { status?: unknown; expose?: unknown }
-    if (error instanceof URIError || (error instanceof Error && expose === true)) {
-      if (status === 413) return new Problem('payload_too_large')
-      if (status === 415) return new Problem('unsupported_media_type')
-      if (Number(status) >= 400 && Number(status) < 500) return invalid('', 'unreadable')
-    }
     return error instanceof Error && typeof error.message === 'string'
       ? error
       : new Error(String(error))
