@@ -4,7 +4,7 @@
  * Open notices can be millions: a campaign, or a provider that is away. So no statement reads more rows than its limit, and
  * each reads one kind by the index, because bulk must not hide codes. It begins at the earliest open notice (low-end.ts).
  */
-import type { Channel } from '../base/channel.ts'
+import { type Channel, channels } from '../base/channel.ts'
 import type { Database } from '../storage/database.ts'
 import { amongIds, rangeOf } from './claim.ts'
 import { createLowEnd } from './low-end.ts'
@@ -86,9 +86,13 @@ const attemptsWithLostOne = `CASE WHEN n.state = 'pending' THEN n.attempts ELSE 
         'outcome', 'unknown', 'durationMs', 0, 'detail', 'the worker was lost') END`
 
 // The update has an array of ids and their range, as in claim.ts. A plan for a small table may join by reading all of it.
+/** Notices of a channel that only a newer Postern knows are left to its processes. */
+const isOfKnownChannel = `channel IN (${channels.map((name) => `'${name}'`).join(', ')})`
+
 const overdueSql = `
   WITH overdue AS (
-    SELECT id FROM notice WHERE kind = $1 AND due_at >= $5 AND due_at < now() - $3 * interval '1 millisecond'
+    SELECT id FROM notice
+    WHERE kind = $1 AND due_at >= $5 AND due_at < now() - $3 * interval '1 millisecond' AND ${isOfKnownChannel}
     ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED)
   UPDATE notice n
   SET state = 'pending',
@@ -105,10 +109,10 @@ const overdueSql = `
 const parkedSql = `
   WITH parked AS MATERIALIZED (
     SELECT id, due_at FROM (
-      SELECT id, due_at, state, send_at, attempts FROM notice
+      SELECT id, due_at, state, send_at, attempts, channel FROM notice
       WHERE kind = 'notice' AND due_at >= $4::timestamptz AND due_at > now() + $2 * interval '1 millisecond'
       ORDER BY due_at LIMIT 5000) AS due_next
-    WHERE state = 'pending' AND (send_at IS NULL OR send_at <= now())
+    WHERE state = 'pending' AND ${isOfKnownChannel} AND (send_at IS NULL OR send_at <= now())
       AND NOT attempts @> '[{"outcome":"postponed"}]' AND NOT attempts @> '[{"outcome":"unknown"}]'
     ORDER BY due_at LIMIT $1)
   UPDATE notice n

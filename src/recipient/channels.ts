@@ -4,6 +4,7 @@
  */
 import { type Channel, channels } from '../base/channel.ts'
 import type { NumberType } from '../base/number-types.ts'
+import { Unavailable } from '../base/unavailable.ts'
 import type { AddressKind } from './address-kind.ts'
 import { mailAddress } from './mail-address.ts'
 import { phoneNumber } from './phone-address.ts'
@@ -41,9 +42,16 @@ const facts: Readonly<Record<Channel, ChannelFacts>> = {
   telegram: { ...toPhone, textsOf: 'sms' },
 }
 
-export const channelFacts = (channel: Channel): ChannelFacts => facts[channel]
+/** False for a channel of a newer Postern, whose rows an older one can meet. */
+export const isChannel = (name: string): name is Channel => Object.hasOwn(facts, name)
 
-export const addressKindOf = (channel: Channel): AddressKind => facts[channel].address
+/** Throws Unavailable for a channel of a newer Postern: a newer process can do the work of the caller. */
+export function channelFacts(channel: Channel): ChannelFacts {
+  if (isChannel(channel)) return facts[channel]
+  throw new Unavailable('process', undefined, `only a newer Postern knows the channel ${channel}`)
+}
+
+export const addressKindOf = (channel: Channel): AddressKind => channelFacts(channel).address
 
 /** The channel that stands for all channels to the same kind of address, where they have something in common. */
 export const firstChannelTo = (channel: Channel): Channel =>
@@ -59,9 +67,6 @@ export const channelsOfKind = (kind: AddressKind): Channel[] =>
 export function channelsFor(text: string): Channel[] {
   return channels.filter((channel) => addressKindOf(channel).isWritten(text))
 }
-
-/** False for a channel of a newer Postern, whose rows an older one can meet. */
-export const isChannel = (name: string): name is Channel => Object.hasOwn(facts, name)
 
 /** The masked form in answers. Nothing is shown for a channel that this build does not know. */
 export const maskRecipient = (channel: string, to: string): string =>

@@ -409,6 +409,8 @@ describe('takeOverdue', () => {
       created(),
       created(),
     ])
+    const newer = await created({ channel: 'pigeon' as 'sms' })
+    const ofNewer = await letPass(newer, 60_000).then(() => rowOf(newer))
     await claimOf(abandonedClaim)
     await claimOf(held)
     await claimOf(finished)
@@ -436,6 +438,8 @@ describe('takeOverdue', () => {
     expect(await takeOverdue()).toEqual([])
     await letPass(late, 20_100)
     expect((await takeOverdue()).map(({ id }) => id)).toEqual([late])
+    // Only a newer process knows its channel.
+    expect(await rowOf(newer)).toEqual(ofNewer)
   })
 })
 

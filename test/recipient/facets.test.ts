@@ -1,5 +1,6 @@
 /** The parts of a recipient that limits count, and the parts that are shown. */
 import { expect, test } from 'vitest'
+import { Unavailable } from '../../src/base/unavailable.ts'
 import { addressKindOf, channelsFor, maskRecipient } from '../../src/recipient/channels.ts'
 
 test('prefix: a number without its last four digits, the domain of an address', () => {
@@ -33,6 +34,10 @@ test.each([
 
 test('mask: a channel of a newer Postern shows nothing of its recipient', () => {
   expect(maskRecipient('pigeon', '+8613800138000')).toBe('***')
+})
+
+test('a channel of a newer Postern: this process is not able to use its addresses, which is no fault', () => {
+  expect(() => addressKindOf('pigeon' as 'sms')).toThrow(Unavailable)
 })
 
 const toPhones = ['sms', 'voice', 'whatsapp', 'telegram']

@@ -156,6 +156,8 @@ test('takeParked: the earliest bulk notices that only a limit delays, each once,
   await pool.query(`UPDATE notice SET send_at = now() + interval '1 hour' WHERE id = $1`, [
     scheduled,
   ])
+  const ofNewer = await parked(1_000_000)
+  await pool.query(`UPDATE notice SET channel = 'pigeon' WHERE id = $1`, [ofNewer])
   const claimed = await parked(0)
   const open = await store.findOpen(claimed)
   await store.claim({ id: claimed, claims: open?.claims ?? 0 })
