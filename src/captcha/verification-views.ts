@@ -37,7 +37,7 @@ export interface ViewDeps {
 export function createVerificationViews(deps: ViewDeps) {
   const { quota, codes, ways, store, unseal, nowMs } = deps
 
-  return { find, currentAnswer, answerOf, view }
+  return { find, currentAnswer, answerNow, answerOf, view }
 
   async function find(app: string, id: string): Promise<OpenVerification | undefined> {
     const row = isId(id) ? await store.findVerification(app, id) : undefined
@@ -47,11 +47,16 @@ export function createVerificationViews(deps: ViewDeps) {
   /** The answer for the latest way, if the code still lives. */
   async function currentAnswer(app: string, id: string): Promise<AcceptedWay | undefined> {
     const found = await find(app, id)
-    const way = found?.notices.findLastIndex((noticeId) => noticeId !== null) ?? -1
-    if (!found || way < 0) return undefined
-    const live = await codes.look(homeOf(found), id)
-    if (live.result === 'gone') return undefined
-    return answerOf(found, way, await membersNow(found, way, live))
+    const live = found && (await codes.look(homeOf(found), id))
+    return found && live?.result === 'live' ? answerNow(found, live) : undefined
+  }
+
+  async function answerNow(
+    found: OpenVerification,
+    live: LiveCode,
+  ): Promise<AcceptedWay | undefined> {
+    const way = found.notices.findLastIndex((noticeId) => noticeId !== null)
+    return way < 0 ? undefined : answerOf(found, way, await membersNow(found, way, live))
   }
 
   async function membersNow(found: OpenVerification, way: number, live: LiveCode) {

@@ -49,7 +49,7 @@ export function createWorkflows(
     },
 ) {
   const readWorkflow = createReadWorkflow(deps)
-  const { find, currentAnswer, answerOf, view } = createVerificationViews(deps)
+  const { find, currentAnswer, answerNow, answerOf, view } = createVerificationViews(deps)
   const { once, challenges, codes, ways, store } = deps
   const { answerBy: deadline } = deps.oncePerKey
 
@@ -93,23 +93,44 @@ export function createWorkflows(
   ): Promise<WayOutcome> {
     const answerBy = deadline()
     const { id, challenge } = asked
-    const found = await find(caller.app, id)
-    if (!found || (caller.isPage && !found.isPage)) return { outcome: 'not_found' }
+    const found = await findFor(caller, id)
+    if (!found) return { outcome: 'not_found' }
     const keyed = { ...asked, begins: 'next' }
     return once<WayOutcome>(
       { kind: 'captcha', asked: keyed, caller, answerBy },
       (noticeId) => adopt(caller.app, noticeId),
       (noticeId) =>
         entered(challenge, caller, async (isHuman) => {
-          const live = await codes.look(homeOf(found), id)
-          if (live.result === 'gone') return { outcome: 'code_gone', reason: live.reason }
-          if (triesIn(live, found) === 0) return { outcome: 'code_gone', reason: 'tries' }
+          const live = await liveOf(found)
+          if ('outcome' in live) return live
           const how = { verification: found, caller, noticeId, isHuman, answerBy }
           const begun = await begin(how)
           if (begun.outcome !== 'superseded') return begun
           return (await currentAnswer(caller.app, id)) ?? { outcome: 'code_gone', reason: 'used' }
         }),
     )
+  }
+
+  /** The latest way. Changes nothing, so a page can ask whether a failure began the next way. */
+  async function current(id: string, caller: Caller): Promise<WayOutcome> {
+    const found = await findFor(caller, id)
+    if (!found) return { outcome: 'not_found' }
+    const live = await liveOf(found)
+    if ('outcome' in live) return live
+    return (await answerNow(found, live)) ?? { outcome: 'not_found' }
+  }
+
+  /** A page finds only verifications that a page began. */
+  async function findFor(caller: Caller, id: string): Promise<OpenVerification | undefined> {
+    const found = await find(caller.app, id)
+    return caller.isPage && !found?.isPage ? undefined : found
+  }
+
+  /** The code of a verification that is not over. */
+  async function liveOf(verification: OpenVerification): Promise<LiveCode | Refused> {
+    const live = await codes.look(homeOf(verification), verification.id)
+    if (live.result === 'gone') return { outcome: 'code_gone', reason: live.reason }
+    return triesIn(live, verification) > 0 ? live : { outcome: 'code_gone', reason: 'tries' }
   }
 
   /** Runs a send with the answer to a challenge. It is given back if nothing was sent. */
@@ -150,10 +171,7 @@ export function createWorkflows(
   async function beginDue(due: DueVerification): Promise<void> {
     const verification = openVerification(due, deps.unseal)
     const { id, isPage, ways: all, notices } = verification
-    const live = await codes.look(homeOf(verification), id)
-    if (live.result === 'gone' || triesIn(live, verification) === 0) {
-      return store.endVerification(id, 'gone')
-    }
+    if ('outcome' in (await liveOf(verification))) return store.endVerification(id, 'gone')
     const made = await begin({
       ...{ verification, caller: callerOf(verification), noticeId: due.nextId },
       ...{ isHuman: !isPage, answerBy: deadline(), isRepeated: true },
@@ -176,7 +194,7 @@ export function createWorkflows(
     return currentAnswer(app, id)
   }
 
-  return { sendWorkflow, next, beginDue, find, view }
+  return { sendWorkflow, next, current, beginDue, find, view }
 }
 
 /** The tries that the lane of the person has left. */

@@ -72,7 +72,7 @@ export interface Route<Body = unknown> {
   problems: readonly ProblemCode[]
   /** This GET stores something, so HEAD is refused: scanners of links send it. */
   hasNoHead?: true
-  /** This route reads rows for programs and support. Few reads run at a time, and apps take turns. */
+  /** This route reads rows for programs, pages and support. Few reads run at a time, and apps take turns. */
   isRead?: true
   /** This route makes a notice and accepts `Idempotency-Key`. */
   isSend?: true

@@ -1,4 +1,4 @@
-/** Routes of verifications with several ways: the next way, the end, and the state of each way. */
+/** Routes of verifications with several ways: the next way, the latest way, the end, and the state of each way. */
 import { z } from 'zod'
 import type { CancelCaptcha } from '../captcha/cancel.ts'
 import type { WayOutcome, Workflows } from '../captcha/workflows.ts'
@@ -53,20 +53,21 @@ const verificationView = z
   })
   .meta({ id: 'Verification' })
 
-/** The answer to a send or to `next`. */
+/** The answer to a send, to `next` or to `way`. */
 export function answerWay(
   { basePath, note }: Pick<RouteRequest, 'basePath' | 'note'>,
   sent: WayOutcome,
+  status = 202,
 ): RouteResult {
   if (sent.outcome !== 'accepted') return sent
   const { outcome: _, ...accepted } = sent
   note({ verificationId: accepted.id, channel: accepted.way.channel })
   const headers = { location: `${basePath}/v1/captchas/${accepted.id}` }
-  return { status: 202, headers, body: accepted }
+  return { status, headers, body: accepted }
 }
 
 export function verificationRoutes(deps: {
-  workflows: Pick<Workflows, 'next' | 'view'>
+  workflows: Pick<Workflows, 'next' | 'current' | 'view'>
   cancelCaptcha: CancelCaptcha
 }): Route[] {
   const { workflows, cancelCaptcha } = deps
@@ -96,6 +97,22 @@ export function verificationRoutes(deps: {
         const { body, headers, params, caller } = request
         const asked = { ...body, id: params.id ?? '', idempotencyKey: idempotencyKeyOf(headers) }
         return answerWay(request, await workflows.next(asked, caller))
+      },
+    }),
+
+    defineRoute({
+      method: 'post',
+      path: '/v1/captchas/:id/way',
+      name: 'getWay',
+      summary: 'The latest way of a verification. Begins nothing.',
+      access: 'page',
+      body: z.strictObject({}).meta({ id: 'GetWay', examples: [{}] }),
+      isRead: true,
+      answers: { 200: { description: 'The way that began last.', schema: acceptedWay } },
+      problems: ['not_found', 'code_gone'],
+      async run(request) {
+        const { params, caller } = request
+        return answerWay(request, await workflows.current(params.id ?? '', caller), 200)
       },
     }),
 

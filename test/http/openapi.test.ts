@@ -47,6 +47,7 @@ test('openapi.json: lists the routes of the contract, each with a name and a sum
     'post /v1/captchas/check',
     'post /v1/captchas/{id}/cancel',
     'post /v1/captchas/{id}/next',
+    'post /v1/captchas/{id}/way',
     'post /v1/challenges',
     'post /v1/limits/{policy}/acquire',
     'post /v1/notices',
@@ -118,7 +119,7 @@ test('openapi.json: bodies are strict, defaults are in descriptions, and no sche
   const bodies = operations.filter(
     ({ path, operation }) => operation.requestBody && !isReceipts(path),
   )
-  expect(bodies).toHaveLength(13)
+  expect(bodies).toHaveLength(14)
   const forms = bodies.flatMap(({ path, operation }) =>
     formsOf(operation).map((form) => ({ path, schema: resolved(form) })),
   )

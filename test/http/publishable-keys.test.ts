@@ -387,7 +387,7 @@ describe('calls that a page may not make', () => {
         else expect(reply.body.detail).toBe('A publishable key may only send and check codes.')
       }
     }
-    const forPages = ['/v1/captchas', '/v1/captchas/check', '/v1/captchas/{id}/next']
+    const forPages = ['', '/check', '/{id}/next', '/{id}/way'].map((call) => `/v1/captchas${call}`)
     expect(open.sort()).toEqual([...forPages, '/v1/challenges'])
   })
 

@@ -4,7 +4,7 @@ import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { eventually } from '../tools/wait.ts'
 
-const way = (provider: string) => [{ use: [provider] }]
+const by = (provider: string) => [{ use: [provider] }]
 
 const policyFile = {
   code: { length: 6, triesPerCode: 3 },
@@ -20,7 +20,7 @@ const policyFile = {
     nowhere: ['telegram'],
   },
   browser: { workflows: ['both'] },
-  routes: { sms: way('ok'), email: way('ok'), voice: way('ok') },
+  routes: { sms: by('ok'), email: by('ok'), voice: by('ok') },
 }
 
 const shared = await startPostern({ policyFile, env: { LOG_LEVEL: 'error' } })
@@ -36,13 +36,14 @@ function of({ post, get, codeFor }: Pick<Postern, 'post' | 'get' | 'codeFor'>) {
     send: (workflow: string, person: object, options = {}) =>
       post('/v1/captchas', { workflow, ...person }, options),
     next: (id: string, options = {}) => post(`/v1/captchas/${id}/next`, {}, options),
+    way: (id: string, options = {}) => post(`/v1/captchas/${id}/way`, {}, options),
     cancel: (id: string, options = {}) => post(`/v1/captchas/${id}/cancel`, {}, options),
     check: (id: string, code: string) => post('/v1/captchas/check', { id, code }),
     view: async (id: string) => (await get(`/v1/captchas/${id}`)).body,
     codeFor,
   }
 }
-const { send, next, cancel, check, view, codeFor } = of(shared)
+const { send, next, way: wayNow, cancel, check, view, codeFor } = of(shared)
 
 test('a send begins the first way; next begins the second; the code of either passes, once for all', async () => {
   for (const typed of ['to', 'email'] as const) {
@@ -150,6 +151,7 @@ test.each(['x', 'é', '01a1fdb3', '\u{1d98f}'])('%s, which is no id, is 404', as
   const path = `/v1/captchas/${encodeURIComponent(id)}`
   expect((await shared.get(path)).status).toBe(404)
   expect((await next(encodeURIComponent(id))).status).toBe(404)
+  expect((await wayNow(encodeURIComponent(id))).status).toBe(404)
   expect((await cancel(encodeURIComponent(id))).status).toBe(404)
   expect(await check(id, '123456')).toMatchObject({
     status: expect.toSatisfy((s) => [400, 410].includes(s)),
@@ -226,12 +228,16 @@ test('ten requests for the next way at once begin one', async () => {
 describe('a way that fails', () => {
   test('the next one begins without a request, and the view has the reason', async () => {
     const postern = await startPostern({
-      policyFile: { ...policyFile, routes: { ...policyFile.routes, sms: way('refuses') } },
+      policyFile: { ...policyFile, routes: { ...policyFile.routes, sms: by('refuses') } },
     })
     const failing = of(postern)
     const person = newPerson()
     const { id } = (await failing.send('both', person)).body
     const code = await failing.codeFor(person.email)
+    expect(await failing.way(id)).toMatchObject({
+      status: 200,
+      body: { id, workflow: 'both', way: { channel: 'email', index: 2, of: 2 }, codeLength: 6 },
+    })
     expect(await failing.view(id)).toMatchObject({
       ways: [{ channel: 'sms', state: 'failed', error: 'rejected' }, { channel: 'email' }],
     })
@@ -245,7 +251,7 @@ describe('a way that fails', () => {
       policyFile: {
         ...policyFile,
         policies: { ...noLimits, captcha },
-        routes: { ...policyFile.routes, sms: way('refuses') },
+        routes: { ...policyFile.routes, sms: by('refuses') },
       },
     })
     const failing = of(postern)
@@ -278,6 +284,25 @@ describe('a way that fails', () => {
   })
 })
 
+test('way: the answer of the send and of next again, and no way begins; 410 when it has ended', async () => {
+  const { to, email } = newPerson()
+  const { resendAt: _, expiresAt: _1, ...sent } = (await send('both', { to, email })).body
+  const { id } = sent
+  for (let time = 0; time < 2; time++) {
+    expect(await wayNow(id)).toMatchObject({ status: 200, body: sent })
+  }
+  expect((await view(id)).ways[1].state).toBe('waiting')
+  const { resendAt: _2, expiresAt: _3, ...second } = (await next(id)).body
+  expect(await wayNow(id)).toMatchObject({ status: 200, body: second })
+  expect((await wayNow(id.replace(/^.{8}/, '00000000'))).status).toBe(404)
+  const wrong = (await codeFor(to)) === '000000' ? '000001' : '000000'
+  const code = await codeFor(email)
+  for (let time = 0; time < 3; time++) {
+    await check(id, code === wrong ? '000002' : wrong)
+  }
+  expect(await wayNow(id)).toMatchObject({ status: 410 })
+})
+
 test('a page: only workflows that browser.workflows lists, next for verifications of pages, no cancel', async () => {
   const origin = 'https://shop.example'
   const key = await publishableKey(shared.database, { app: 'default', origins: [origin] })
@@ -291,4 +316,9 @@ test('a page: only workflows that browser.workflows lists, next for verification
   expect(await send('three', newPerson(), options)).toMatchObject({ status: 400 })
   const ofServer = (await send('both', newPerson())).body.id
   expect(await next(ofServer, options)).toMatchObject({ status: 404 })
+  expect(await wayNow(ofServer, options)).toMatchObject({ status: 404 })
+  expect(await wayNow(id, options)).toMatchObject({ status: 200, body: { way: { index: 2 } } })
+  const other = await publishableKey(shared.database, { app: 'other', origins: [origin] })
+  expect((await wayNow(id, { ...options, key: other })).status).toBe(404)
+  expect((await wayNow(id, { ...options, headers: { origin: 'https://x.test' } })).status).toBe(403)
 })
