@@ -3,7 +3,7 @@ import type { Metrics } from '../base/metrics.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeOutcome } from '../notice/record.ts'
 import type { Attempt } from '../notice/states.ts'
-import type { SendResult } from '../providers/provider.ts'
+import type { Answered } from './guarded-provider.ts'
 import { meanings, unknowns } from './retry.ts'
 
 /** The provider of a call. */
@@ -53,8 +53,8 @@ export function createAttemptLog(
     againAt: (name: string) =>
       all().find(({ provider, outcome }) => provider === name && outcome === 'postponed')?.againAt,
 
-    add({ name: provider, kind }: Called, result: SendResult, startedAt: Date, againAt?: string) {
-      const durationMs = Date.now() - startedAt.getTime()
+    add({ name: provider, kind }: Called, answered: Answered, againAt?: string) {
+      const { result, startedAt, durationMs } = answered
       const detail = 'detail' in result ? result.detail : undefined
       const facts = { provider, outcome: result.kind, durationMs, detail }
       const kindIfUnknown = result.kind === 'unknown' ? { kind } : {}

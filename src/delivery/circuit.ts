@@ -1,6 +1,10 @@
 /**
- * The circuit breaker of one provider. After five failures in a row, it lets only a single probe pass every few seconds.
- * So no message waits for a dead provider.
+ * Whether calls of one provider are allowed now, and when messages that must wait for it come back. A provider that
+ * throttles is not called until its pause ends, and a provider that fails has a circuit breaker.
+ *
+ * After five failures in a row, the breaker lets only a single probe pass every few seconds. So no message waits for a
+ * dead provider. Messages come back one after the other, soon after calls are allowed again. So few try at a time, even if
+ * thousands wait.
  *
  * A call that takes much longer than usual counts as a failure at once: waiting for five time-outs would take too long.
  * With fewer slots than five, one slow call per slot is enough. The usual time is learnt from the answers, so a provider
@@ -13,23 +17,30 @@
  */
 import { startCountdown } from '../base/deadline.ts'
 import type { SendResult } from '../providers/provider.ts'
-import { meanings } from './retry.ts'
+import { captchaPauses, meanings, noticePauses } from './retry.ts'
+import {
+  createCheckTimes,
+  createReturnTimes,
+  type Deferred,
+  longestWaitMs,
+} from './return-times.ts'
+import type { ProviderState } from './worker-notes.ts'
 
 const failuresToOpen = 5
 /** A call counts as slow only above this. */
 const leastSlowMs = 1_500
-export const probeEveryMs = 3_000
+const probeEveryMs = 3_000
 /** A probe without an answer for this time has failed, so the next one may begin. Its answer may still come. */
 const probeLastsMs = 5_000
+/** Distance between two messages that come back to a provider. Each costs two SQL statements. */
+const returnSpacingMs = 20
 
-/** Permission for one call. Ends with `end` after the call, or with `giveUp` if there was none. */
+/** Permission for one call. It ends with the call, or with `giveUp` if there is none. */
 export interface Passage {
   /** The only call that an open circuit allows. */
   readonly isProbe: boolean
-  begin(): void
-  /** The provider has shown that it lives. */
-  alive(): void
-  end(result: SendResult): void
+  /** `onAlive`: the provider has shown that it lives. */
+  call(send: (onAlive: () => void) => Promise<SendResult>): Promise<SendResult>
   giveUp(): void
 }
 
@@ -41,6 +52,9 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
   /** The time of the next probe; undefined while closed. */
   let probeAtMs: number | undefined
   let isProbing = false
+  let pausedUntilMs = 0
+  const returnTimes = createReturnTimes(captchaPauses.longestPauseMs, noticePauses.longestPauseMs)
+  const checkInMs = createCheckTimes()
   /** Duration of the longest recent good answer. Each shorter answer reduces it by a tenth. */
   let usualMs = 0
 
@@ -52,9 +66,15 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
     onChange(true)
   }
 
-  function succeeded(durationMs: number): void {
+  /** Stores what an answer shows. True if the provider is at fault. */
+  function noteAnswer(result: SendResult, durationMs: number): boolean {
+    if (result.kind === 'throttled') {
+      pausedUntilMs = Math.max(pausedUntilMs, performance.now() + result.retryAfterMs)
+    }
+    if (meanings[result.kind].isOutage) return true
     usualMs = Math.max(durationMs, usualMs * 0.9)
     lives()
+    return false
   }
 
   function lives(): void {
@@ -64,49 +84,37 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
     onChange(false)
   }
 
-  function createOrdinary(): Passage {
-    let startMs = 0
-    let stopCountdown = () => {}
+  async function callOrdinary(send: Parameters<Passage['call']>[0]): Promise<SendResult> {
+    const startMs = performance.now()
     let isOverdue = false
     let isExcused = false
+    const stopCountdown = startCountdown(Math.max(leastSlowMs, usualMs * 2), () => {
+      isOverdue = true
+      overdue++
+      failed()
+    })
     const endTimer = () => {
       stopCountdown()
       if (isOverdue) overdue--
       isOverdue = false
     }
-    return {
-      isProbe: false,
-      begin() {
-        startMs = performance.now()
-        const slowAfterMs = Math.max(leastSlowMs, usualMs * 2)
-        stopCountdown = startCountdown(slowAfterMs, () => {
-          isOverdue = true
-          overdue++
-          failed()
-        })
-      },
-      alive() {
-        endTimer()
-        isExcused = true
-        lives()
-      },
-      end(result) {
-        // A slow call already counted as a failure when it became too slow.
-        const isCounted = isOverdue
-        endTimer()
-        // A call that waited for its recipient does not count for the usual time.
-        if (!isFailure(result)) succeeded(isExcused ? 0 : performance.now() - startMs)
-        else if (!isCounted) failed()
-      },
-      giveUp() {},
-    }
+    const result = await send(() => {
+      endTimer()
+      isExcused = true
+      lives()
+    })
+    // A slow call already counted as a failure when it became too slow.
+    const isCounted = isOverdue
+    endTimer()
+    // A call that waited for its recipient does not count for the usual time.
+    const durationMs = isExcused ? 0 : performance.now() - startMs
+    if (noteAnswer(result, durationMs) && !isCounted) failed()
+    return result
   }
 
-  function createProbe(): Passage {
-    let startMs = 0
-    let stopCountdown = () => {}
+  async function callAsProbe(send: Parameters<Passage['call']>[0]): Promise<SendResult> {
+    const startMs = performance.now()
     let isLatest = true
-    isProbing = true
     /** Lets the next probe begin after a pause. */
     function endProbe(): void {
       stopCountdown()
@@ -115,40 +123,64 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
       isProbing = false
       if (probeAtMs !== undefined) probeAtMs = performance.now() + probeEveryMs
     }
-    return {
-      isProbe: true,
-      begin() {
-        startMs = performance.now()
-        stopCountdown = startCountdown(probeLastsMs, endProbe)
-      },
-      alive: lives,
-      end(result) {
-        if (!isFailure(result)) succeeded(performance.now() - startMs)
-        endProbe()
-      },
-      giveUp() {
-        isProbing = false
-      },
-    }
+    const stopCountdown = startCountdown(probeLastsMs, endProbe)
+    const result = await send(lives)
+    noteAnswer(result, performance.now() - startMs)
+    endProbe()
+    return result
+  }
+
+  const isOpen = () => probeAtMs !== undefined
+  const pausedForMs = () => pausedUntilMs - performance.now()
+
+  /** Time until a call is allowed; 0 if it is allowed now. */
+  function openForMs(): number {
+    if (probeAtMs === undefined) return 0
+    // The end of a probe under way is not known.
+    if (isProbing) return probeEveryMs
+    return Math.max(0, probeAtMs - performance.now())
+  }
+
+  function sentAway(isUrgent: boolean, reason: 'paused' | 'circuit', awayForMs: number): Deferred {
+    const isLong = awayForMs > longestWaitMs
+    const retryInMs = isLong
+      ? checkInMs(awayForMs)
+      : returnTimes(isUrgent, awayForMs, returnSpacingMs)
+    return { kind: 'deferred', reason, retryInMs }
   }
 
   return {
-    isOpen: () => probeAtMs !== undefined,
+    isOpen,
+    openForMs,
 
-    /** Time until a call is allowed; 0 if it is allowed now. */
-    openForMs(): number {
-      if (probeAtMs === undefined) return 0
-      // The end of a probe under way is not known.
-      if (isProbing) return probeEveryMs
-      return Math.max(0, probeAtMs - performance.now())
+    state(): ProviderState {
+      if (pausedForMs() > 0) return 'paused'
+      return isOpen() ? 'circuit' : 'ready'
     },
 
-    /** Permission for a call. Undefined while the circuit is open and no probe is due. */
+    /**
+     * Why no call is allowed now, and when this message may come back. Undefined if calls are allowed. A message without a
+     * slot is no probe (`mayProbe`): in an open circuit, calls without an answer hold the slots for long.
+     */
+    away(isUrgent: boolean, mayProbe = true): Deferred | undefined {
+      const pauseMs = pausedForMs()
+      if (pauseMs > 0) return sentAway(isUrgent, 'paused', pauseMs)
+      const awayForMs = openForMs() || (isOpen() && !mayProbe ? probeEveryMs : 0)
+      return awayForMs > 0 ? sentAway(isUrgent, 'circuit', awayForMs) : undefined
+    },
+
+    /** Permission for a call. Undefined while the provider has to rest. */
     enter(): Passage | undefined {
-      if (probeAtMs === undefined) return createOrdinary()
-      return isProbing || performance.now() < probeAtMs ? undefined : createProbe()
+      if (pausedForMs() > 0 || openForMs() > 0) return undefined
+      if (!isOpen()) return { isProbe: false, call: callOrdinary, giveUp() {} }
+      isProbing = true
+      return {
+        isProbe: true,
+        call: callAsProbe,
+        giveUp() {
+          isProbing = false
+        },
+      }
     },
   }
 }
-
-const isFailure = ({ kind }: SendResult): boolean => meanings[kind].isOutage

@@ -1,6 +1,6 @@
 /**
  * Delivers one notice: read it → settle unknown attempts → check the time → render → try the providers in order. For each
- * provider: wait for a turn → claim the notice and check its code → begin and call → write the outcome.
+ * provider: one turn, in which the notice is claimed and the provider is called → write the outcome.
  *
  * The process may die at every await. Before the claim, nothing has happened, however long the wait was. Between claim
  * and record, the row is `sending` until the claim ends. Then the reconciler frees it, with one attempt of unknown
@@ -13,11 +13,11 @@ import { queueSpan } from '../notice/job.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { Message, SendResult } from '../providers/provider.ts'
 import { createComposeMessage } from './compose-message.ts'
-import type { Deferred, GuardedProvider } from './guarded-provider.ts'
+import type { GuardedProvider } from './guarded-provider.ts'
 import type { IsEnabled, Routable } from './provider-order.ts'
 import { type ClaimOutcome, expired, sentBy } from './record-outcome.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
-import { longestWaitMs } from './return-times.ts'
+import { type Deferred, longestWaitMs } from './return-times.ts'
 import { createRounds, done, type Round, type Verdict } from './round.ts'
 
 /**
@@ -29,6 +29,9 @@ const giveWayMs = 500
 /** First pause before a message that only a newer worker can send is tried again. The pauses grow. */
 const soonestNewerMs = 1_000
 const latestNewerMs = 30_000
+
+/** The provider was taken out of all routes during the wait for a turn. */
+const leftOut: Deferred = { kind: 'deferred', reason: 'paused', retryInMs: soonestNewerMs }
 
 type RoundDeps = Parameters<typeof createRounds>[0]
 type ComposeDeps = Parameters<typeof createComposeMessage>[0]
@@ -78,40 +81,37 @@ export function createDeliver(deps: DeliverDeps) {
 
   /** Offers a message to one provider after the other, until one has accepted it or may have accepted it. */
   async function offer(round: Round, message: Message): Promise<Verdict> {
-    const { providers, attemptLog, isUrgent, record } = round
+    const { providers, attemptLog, isUrgent, leftMs, record } = round
     const open = providers.filter(({ name }) => !isClosed(attemptLog, name))
     /** Shortest time until one of the providers may accept the message. */
     let waitMs = Number.POSITIVE_INFINITY
     for (const [index, provider] of open.entries()) {
-      const leftMs = round.leftMs()
-      if (leftMs <= 0) return record(round.outOfTime())
-      if (!round.mayTryAgain()) break
+      if (leftMs() <= 0 || !round.mayTryAgain()) break
       const postponedForMs = round.postponedForMs(provider.name)
       if (postponedForMs > 0) {
         waitMs = Math.min(waitMs, postponedForMs)
         continue
       }
       const hasOther = index < open.length - 1
-      const turn = await provider.takeTurn(message, { isUrgent, leftMs, hasOther })
-      // A wait for a turn may be long.
-      if (!isEnabled(provider.name)) {
-        if (turn.kind === 'turn') await turn.end()
-        waitMs = Math.min(waitMs, soonestNewerMs)
-        continue
-      }
-      const result = turn.kind === 'turn' ? await round.callIn(provider, turn) : turn
-      if ('stopped' in result) return result.stopped ? record(result.stopped) : done
-      if (result.kind === 'deferred') {
-        metrics.deferred.inc({ provider: provider.name, reason: result.reason })
-        noteInSpan({ 'postern.deferred': result.reason })
-      } else {
-        const verdict = await concluded(round, provider, result)
+      const claim = async () => (isEnabled(provider.name) ? round.claim(provider) : leftOut)
+      const end = await provider.inTurn(message, { isUrgent, hasOther, leftMs, claim })
+      if (end.kind === 'stopped') return end.outcome ? record(end.outcome) : done
+      if (end.kind === 'answered') {
+        round.addAttempt(provider, end)
+        const verdict = await concluded(round, provider, end.result)
         if (verdict) return verdict
+        waitMs = Math.min(waitMs, comesBackInMs(round, provider, end.result))
+      } else if (!isEnabled(provider.name)) {
+        // A wait for a turn may be long.
+        waitMs = Math.min(waitMs, leftOut.retryInMs)
+      } else {
+        metrics.deferred.inc({ provider: provider.name, reason: end.reason })
+        noteInSpan({ 'postern.deferred': end.reason })
+        waitMs = Math.min(waitMs, end.retryInMs)
+        // The message waits only for the pace or a slot. In other cases, the next provider can send it.
+        if (end.reason === 'pace' || end.reason === 'busy') break
       }
-      waitMs = Math.min(waitMs, comesBackInMs(round, provider, result))
-      // The message waits only for the pace or a slot. In other cases, the next provider can send it.
-      if (result.kind === 'deferred' && ['pace', 'busy'].includes(result.reason)) break
-      if (hasOther && turn.kind === 'turn') {
+      if (hasOther && round.isClaimed()) {
         // The next provider may need a wait, and a waiting notice must not be claimed.
         const verdict = await record({ state: 'pending', retryInMs: round.pauseMs() })
         if (verdict.done) return verdict
@@ -143,14 +143,8 @@ export function createDeliver(deps: DeliverDeps) {
 }
 
 /** Time until the message is offered again to this provider. Infinite if the provider refused it for good. */
-function comesBackInMs(
-  round: Round,
-  provider: GuardedProvider,
-  result: SendResult | Deferred,
-): number {
+function comesBackInMs(round: Round, provider: GuardedProvider, result: SendResult): number {
   switch (result.kind) {
-    case 'deferred':
-      return result.retryInMs
     case 'throttled':
       return Math.min(result.retryAfterMs, longestWaitMs) + giveWayMs
     case 'postponed':
@@ -185,6 +179,7 @@ function withoutSuccess(round: Round, waitMs: number): ClaimOutcome {
     const hasOptedOut = providers.some(({ name }) => attemptLog.hasOptedOutOf(name))
     return { state: 'failed', error: hasOptedOut ? 'opted_out' : 'invalid_recipient' }
   }
+  if (round.leftMs() <= 0) return round.outOfTime()
   if (round.mayTryAgain()) return { state: 'pending', retryInMs: waitMs }
   return { state: 'failed', error: 'tries_used_up' }
 }

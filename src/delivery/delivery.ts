@@ -63,7 +63,7 @@ export function startDelivery(deps: DeliveryDeps): DeliveryWorker[] {
   const deliver = createDeliver({
     ...deps,
     providersFor: createProviderOrder(file.routes, guarded, deps.serves, deps.isEnabled),
-    resolveUnknown: createResolveUnknown({ findReceipt, timeoutMs }),
+    resolveUnknown: createResolveUnknown({ findReceipt }),
     retry: retryPolicies(file.delivery),
     timeoutMs,
     answerMs: answerMsFor(timeoutMs),
@@ -99,6 +99,7 @@ function guardProviders(deps: DeliveryDeps): GuardedProviders {
     metrics.postponing.set({ provider: name }, 0)
     const one = createGuardedProvider(provider, {
       acquireSendPermit,
+      timeoutMs: file.delivery.timeout,
       answerMs: answerMsFor(file.delivery.timeout),
       isOwnKind: deps.ownKinds.has(provider.kind),
       onCircuit(isOpen) {

@@ -34,7 +34,7 @@ export function providerPolicies(entries: Entries): RawPolicies {
   return policies
 }
 
-type SendPermit =
+export type SendPermit =
   /** `release` gives the use back; with `quota`, only for the recipient, and the call still counts for the pace. */
   | { granted: true; release(only?: 'quota'): Promise<void> }
   | { granted: false; reason: 'pace' | 'quota' | 'limiter'; retryInMs: number }

@@ -20,11 +20,7 @@ export type FindReceipt = (
   noticeId: string,
 ) => Promise<{ provider: string; messageId?: string | null | undefined } | undefined>
 
-export function createResolveUnknown(deps: {
-  findReceipt: FindReceipt
-  /** Time limit of one query. */
-  timeoutMs: number
-}) {
+export function createResolveUnknown(deps: { findReceipt: FindReceipt }) {
   /** The outcome of a notice that a provider has accepted; undefined if no provider reports it. */
   return async function resolveUnknown(
     notice: OpenNotice,
@@ -77,7 +73,7 @@ export function createResolveUnknown(deps: {
         word = 'unknown'
         continue
       }
-      const result = await provider.query(sent, deps.timeoutMs)
+      const result = await provider.query(sent)
       if (result.kind === 'accepted') return sentBy(provider.name, result.messageId)
       if (result.kind !== 'unavailable') word = 'unknown'
     }

@@ -12,6 +12,13 @@ export function createReturnTimes(
     (isUrgent ? urgent : bulk)(soonestMs, spacingMs)
 }
 
+/** A provider was not called. */
+export interface Deferred {
+  kind: 'deferred'
+  reason: 'paused' | 'circuit' | 'busy' | 'pace' | 'quota' | 'limiter'
+  retryInMs: number
+}
+
 function createLine(longestMs: number) {
   let lastMs = 0
   /**

@@ -8,7 +8,6 @@ import { randomUUID } from 'node:crypto'
 import { startCountdown } from '../base/deadline.ts'
 import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
-import { noteInSpan, traced } from '../base/traces.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import { type Claim, type ClaimAsked, claimMsFor, type OpenNotice } from '../notice/claim.ts'
@@ -16,7 +15,7 @@ import type { Producer } from '../notice/producer.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { SendResult } from '../providers/provider.ts'
 import { createAttemptLog } from './attempt-log.ts'
-import type { Deferred, GuardedProvider, Turn } from './guarded-provider.ts'
+import type { Answered, GuardedProvider } from './guarded-provider.ts'
 import {
   type ClaimOutcome,
   createRecordOutcome,
@@ -24,6 +23,12 @@ import {
   outcomeUnknown,
 } from './record-outcome.ts'
 import { mayTryAgain, pauseMs, type RetryPolicy } from './retry.ts'
+
+/** The message must not be sent: its outcome, or undefined if another worker has the notice. */
+export interface Stopped {
+  kind: 'stopped'
+  outcome: ClaimOutcome | undefined
+}
 
 /** The next step of the queue with this job. */
 export type Verdict = { done: true } | { done: false; againInMs: number }
@@ -78,7 +83,7 @@ export function createRounds(deps: {
     }
   }
 
-  /** Extends the claim of a call whose answer is late, so that no other try begins beside it. */
+  /** Extends the claim if the answer to its call is late, so that no other try begins beside it. */
   function keepClaim(claimed: Pick<OpenNotice, 'id' | 'claims'>): () => void {
     const key = `extend ${claimed.id}`
     const ms = answerMs + claimMsFor(timeoutMs)
@@ -97,6 +102,7 @@ export function createRounds(deps: {
     const isUrgent = notice.kind === 'captcha'
     let { claims } = notice
     let deadlineMs = performance.now() + notice.remainingMs
+    let stopKeeping: (() => void) | undefined
 
     /** Time until the end of the notice. */
     const leftMs = () => deadlineMs - performance.now()
@@ -155,41 +161,26 @@ export function createRounds(deps: {
       /** Pause before another query about a call with unknown outcome. */
       askAgainMs: retry.askAgainMs,
 
-      /**
-       * Claims the notice, calls the provider and ends the turn. Deferred: the provider is not called after all.
-       * `stopped`: the provider must not be called. Its value is the outcome, or undefined if another worker has the
-       * notice.
-       */
-      async callIn(
-        provider: GuardedProvider,
-        turn: Turn,
-      ): Promise<SendResult | Deferred | { stopped: ClaimOutcome | undefined }> {
-        try {
-          const by = { id: randomUUID(), provider: provider.name, kind: provider.kind }
-          const [claim, whyNot] = await Promise.all([
-            claimOrTakeBack(notice, { id: notice.id, claims, by }),
-            whyNotSend(),
-          ])
-          if (!claim) return { stopped: undefined }
-          claims = claim.claims
-          deadlineMs = performance.now() + claim.remainingMs
-          const deferred = whyNot ? undefined : await turn.takeSlot()
-          if (deferred) return deferred
-          const stopped = leftMs() <= 0 ? outOfTime() : whyNot
-          if (stopped) return { stopped }
-          const startedAt = new Date()
-          const stopKeeping = keepClaim({ id: notice.id, claims })
-          const result = await traced(callSpan(provider.name), async () => {
-            const answer = await turn.call(timeoutMs, leftMs()).finally(stopKeeping)
-            const error = answer.kind === 'accepted' ? undefined : answer.kind
-            noteInSpan({ 'postern.outcome': answer.kind }, error)
-            return answer
-          })
-          attemptLog.add(provider, result, startedAt, againAt(result))
-          return result
-        } finally {
-          await turn.end()
-        }
+      /** Whether the notice has a claim without an outcome. */
+      isClaimed: () => stopKeeping !== undefined,
+
+      /** Claims the notice for one call, and checks whether it must still be sent. */
+      async claim({ name, kind }: GuardedProvider): Promise<Stopped | undefined> {
+        const by = { id: randomUUID(), provider: name, kind }
+        const [claim, whyNot] = await Promise.all([
+          claimOrTakeBack(notice, { id: notice.id, claims, by }),
+          whyNotSend(),
+        ])
+        if (!claim) return { kind: 'stopped', outcome: undefined }
+        claims = claim.claims
+        deadlineMs = performance.now() + claim.remainingMs
+        stopKeeping = keepClaim({ id: notice.id, claims })
+        const outcome = leftMs() <= 0 ? outOfTime() : whyNot
+        return outcome && { kind: 'stopped', outcome }
+      },
+
+      addAttempt(provider: GuardedProvider, answered: Answered): void {
+        attemptLog.add(provider, answered, againAt(answered.result))
       },
 
       /**
@@ -197,6 +188,8 @@ export function createRounds(deps: {
        * notice has ended, or if another worker has claimed it since.
        */
       async record(outcome: ClaimOutcome): Promise<Verdict> {
+        stopKeeping?.()
+        stopKeeping = undefined
         if (outcome.state !== 'pending') {
           const mayHaveArrived = outcome.state !== 'sent' && attemptLog.unknowns().length > 0
           const end = mayHaveArrived ? outcomeUnknown : outcome
@@ -210,10 +203,3 @@ export function createRounds(deps: {
     }
   }
 }
-
-const callSpan = (provider: string) =>
-  ({
-    name: `call ${provider}`,
-    kind: 'CLIENT',
-    attributes: { 'server.service.name': provider },
-  }) as const

@@ -21,12 +21,11 @@ function callThrough(
   afterMs: number,
   aliveAfterMs?: number,
 ): Promise<void> | undefined {
-  if (!passage) return undefined
-  passage.begin()
-  if (aliveAfterMs !== undefined) setTimeout(passage.alive, aliveAfterMs)
-  return new Promise((resolve) => {
-    setTimeout(() => resolve(passage.end(result)), afterMs)
+  const called = passage?.call((onAlive) => {
+    if (aliveAfterMs !== undefined) setTimeout(onAlive, aliveAfterMs)
+    return new Promise((resolve) => setTimeout(() => resolve(result), afterMs))
   })
+  return called?.then(() => {})
 }
 
 function open(slots = 100) {

@@ -7,14 +7,10 @@ import { createMetrics, type Metrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createDeliver } from '../../src/delivery/deliver.ts'
-import {
-  createGuardedProvider,
-  type Deferred,
-  type GuardedProvider,
-  type Turn,
-} from '../../src/delivery/guarded-provider.ts'
+import { createGuardedProvider, type GuardedProvider } from '../../src/delivery/guarded-provider.ts'
 import { createResolveUnknown } from '../../src/delivery/resolve-unknown.ts'
 import { captchaPauses, noticePauses } from '../../src/delivery/retry.ts'
+import type { Deferred } from '../../src/delivery/return-times.ts'
 import type { Verdict } from '../../src/delivery/round.ts'
 import type { ClaimAsked } from '../../src/notice/claim.ts'
 import { noticeFormat } from '../../src/notice/format.ts'
@@ -70,6 +66,7 @@ function guardedOf(
   }
   const guarded = createGuardedProvider(provider, {
     acquireSendPermit: async () => ({ granted: true, release: async () => {} }),
+    timeoutMs: 60_000,
     onCircuit: () => {},
     onFault: () => {},
   })
@@ -102,10 +99,7 @@ function worker(
     ...(producer ? { producer } : {}),
     templates,
     providersFor: () => [...providers],
-    resolveUnknown: createResolveUnknown({
-      findReceipt: async () => undefined,
-      timeoutMs: 1_000,
-    }),
+    resolveUnknown: createResolveUnknown({ findReceipt: async () => undefined }),
     unseal: secrets.unseal,
     settleCode,
     isRefused: () => false,
@@ -120,29 +114,34 @@ function worker(
   })
 }
 
-/** Grants a turn at once to every message. */
-const turns = (call: Turn['call']) => async (): Promise<Turn> => ({
-  kind: 'turn',
-  takeSlot: async () => undefined,
-  call,
-  async end() {},
+/** A provider with these turns, which is never away. */
+const withTurns = (name: string, inTurn: GuardedProvider['inTurn']): GuardedProvider => ({
+  name,
+  kind: 'fake',
+  channels: ['sms'],
+  capacity: 10,
+  inTurn,
+  away: () => undefined,
+  state: () => 'ready',
+  postponesAll: () => false,
+  stopWaiting() {},
 })
 
-/** The same without the gate: no circuit and no pause delays a message, so every pass is a call. */
+/** Each message has its turn at once, and is called as soon as it is claimed. */
+const turns =
+  (call: (leftMs: number) => Promise<SendResult>): GuardedProvider['inTurn'] =>
+  async (_, { claim, leftMs }) => {
+    const stopped = await claim()
+    if (stopped) return stopped
+    const startedAt = new Date()
+    return { kind: 'answered', result: await call(leftMs()), startedAt, durationMs: 1 }
+  }
+
+/** No circuit and no pause delays a message, so every pass is a call. */
 function gateless(name: string, answers: readonly SendResult[]) {
   let calls = 0
-  const guarded: GuardedProvider = {
-    name,
-    kind: 'fake',
-    channels: ['sms'],
-    capacity: 10,
-    takeTurn: turns(async () => answers[Math.min(calls++, answers.length - 1)] as SendResult),
-    away: () => undefined,
-    state: () => 'ready',
-    postponesAll: () => false,
-    stopWaiting() {},
-  }
-  return { guarded, calls: () => calls }
+  const answer = async () => answers[Math.min(calls++, answers.length - 1)] as SendResult
+  return { guarded: withTurns(name, turns(answer)), calls: () => calls }
 }
 
 /** Calls by provider and outcome, as Prometheus sees them. */
@@ -516,12 +515,12 @@ describe('a code that was replaced', () => {
     const id = newId()
     await created(captcha(id))
     let isInLine = false
-    const takeTurn: GuardedProvider['takeTurn'] = (...wish) => {
-      const turn = guarded.takeTurn(...wish)
+    const inTurn: GuardedProvider['inTurn'] = (...asked) => {
+      const end = guarded.inTurn(...asked)
       isInLine = true
-      return turn
+      return end
     }
-    const waiting = worker([{ ...guarded, takeTurn }], { settleCode: async () => settled })(id)
+    const waiting = worker([{ ...guarded, inTurn }], { settleCode: async () => settled })(id)
     await eventually(() => isInLine)
     settled = 'gone'
     free()
@@ -731,8 +730,7 @@ describe('answers of a provider', () => {
     const deferred: Deferred = { kind: 'deferred', reason: 'circuit', retryInMs: 3_000 }
     const deliver = worker([
       {
-        ...gateless('a', []).guarded,
-        takeTurn: async () => deferred,
+        ...withTurns('a', async () => deferred),
         away() {
           places++
           return deferred
@@ -773,7 +771,7 @@ describe('answers of a provider', () => {
   test('postponed by the first provider while the second waits for its pace: the first is not called again before its time (I30)', async () => {
     const a = guardedOf('a', [postponed(90_000), accepted])
     const atItsPace: Deferred = { kind: 'deferred', reason: 'pace', retryInMs: 200 }
-    const b = { ...gateless('b', []).guarded, takeTurn: async () => atItsPace }
+    const b = withTurns('b', async () => atItsPace)
     const id = await created({ ttlMs: 3_600_000 })
     for (let pass = 0; pass < 5; pass++) {
       // Each pass has another worker, so the row has to keep the time.
@@ -827,17 +825,15 @@ describe('answers of a provider', () => {
   test('while it waits for the second provider of one pass no worker holds it, and the answer of the first is written', async () => {
     const first = guardedOf('first', [unavailable])
     const seen: unknown[] = []
-    const second: GuardedProvider = {
-      ...guardedOf('second', [accepted]).guarded,
-      async takeTurn({ noticeId }) {
-        const { state, claims, attempts } = await rowOf(noticeId)
-        seen.push({ state, claims, attempts: attempts.length })
-        return turns(async () => {
-          seen.push((await rowOf(noticeId)).state)
-          return accepted
-        })()
-      },
-    }
+    const second = withTurns('second', async (message, wish) => {
+      const { state, claims, attempts } = await rowOf(message.noticeId)
+      seen.push({ state, claims, attempts: attempts.length })
+      const call = async () => {
+        seen.push((await rowOf(message.noticeId)).state)
+        return accepted
+      }
+      return turns(call)(message, wish)
+    })
     await worker([first.guarded, second])(await created())
     expect(seen).toEqual([{ state: 'pending', claims: 1, attempts: 1 }, 'sending'])
   })
@@ -966,24 +962,13 @@ describe('answers of a provider', () => {
 
   test('what the guarded provider gets: codes are urgent, how long there is, and whether there is another', async () => {
     const told: object[] = []
-    const guarded = (name: string): GuardedProvider => ({
-      name,
-      kind: 'fake',
-      channels: ['sms'],
-      capacity: 10,
-      async takeTurn(_, { isUrgent, leftMs, hasOther }) {
-        told.push({ name, isUrgent, hasOther, isLong: leftMs > 50_000 && leftMs <= 60_000 })
-        return turns(async (timeoutMs) => {
-          expect(timeoutMs).toBe(1_000)
-          return unavailable
-        })()
-      },
-      away: () => undefined,
-      state: () => 'ready',
-      postponesAll: () => false,
-      stopWaiting() {},
-    })
-    const deliver = worker([guarded('a'), guarded('b')], { timeoutMs: 1_000 })
+    const guarded = (name: string) =>
+      withTurns(name, async (message, wish) => {
+        const { isUrgent, leftMs, hasOther } = wish
+        told.push({ name, isUrgent, hasOther, isLong: leftMs() > 50_000 && leftMs() <= 60_000 })
+        return turns(async () => unavailable)(message, wish)
+      })
+    const deliver = worker([guarded('a'), guarded('b')])
     await deliver(await created())
     const id = newId()
     const sealedParams = secrets.seal(
@@ -1003,83 +988,49 @@ describe('answers of a provider', () => {
 
   test('a call gets the time that is left of the notice', async () => {
     let callLeftMs = 0
-    const guarded: GuardedProvider = {
-      name: 'a',
-      kind: 'fake',
-      channels: ['sms'],
-      capacity: 10,
-      takeTurn: turns(async (_, leftMs) => {
+    const guarded = withTurns(
+      'a',
+      turns(async (leftMs) => {
         callLeftMs = leftMs
         return accepted
       }),
-      away: () => undefined,
-      state: () => 'ready',
-      postponesAll: () => false,
-      stopWaiting() {},
-    }
+    )
     await worker([guarded])(await created({ ttlMs: 30_000 }))
     expect(callLeftMs).toBeGreaterThan(0)
     expect(callLeftMs).toBeLessThanOrEqual(30_000)
   })
 
   describe('it is claimed, and its slot does not come', () => {
-    const claimedAt = (name: string, takeSlot: Turn['takeSlot']): GuardedProvider => ({
-      name,
-      kind: 'fake',
-      channels: ['sms'],
-      capacity: 10,
-      takeTurn: async () => ({
-        ...(await turns(() => Promise.reject(new Error('called')))()),
-        takeSlot,
-      }),
-      away: () => undefined,
-      state: () => 'ready',
-      postponesAll: () => false,
-      stopWaiting() {},
-    })
-    const deferred = (reason: Deferred['reason']) => async (): Promise<Deferred> => ({
-      kind: 'deferred',
-      reason,
-      retryInMs: 3_000,
-    })
+    const claimedAt = (name: string, reason: Deferred['reason'], waitMs = 0) =>
+      withTurns(name, async (_, { claim }) => {
+        await claim()
+        await new Promise((resolve) => setTimeout(resolve, waitMs))
+        return { kind: 'deferred', reason, retryInMs: 3_000 }
+      })
 
     test('no worker holds it any more, and no try was made', async () => {
       const id = await created()
-      expect(againInMs(await worker([claimedAt('a', deferred('busy'))])(id))).toBe(3_000)
+      expect(againInMs(await worker([claimedAt('a', 'busy')])(id))).toBe(3_000)
       expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 1, attempts: [] })
     })
 
     test('the provider has gone: the next one sends it', async () => {
       const [id, b] = [await created(), guardedOf('b', [accepted])]
-      const deliver = worker([claimedAt('a', deferred('circuit')), b.guarded])
+      const deliver = worker([claimedAt('a', 'circuit'), b.guarded])
       expect((await deliver(id)).done).toBe(true)
       expect(await outcomesOf(id)).toEqual(['b accepted'])
     })
 
     test('its time ends: expired, and the provider never gets it (I7)', async () => {
       const id = await created({ ttlMs: 200 })
-      const late = async () => void (await new Promise((resolve) => setTimeout(resolve, 250)))
-      await worker([claimedAt('a', late as Turn['takeSlot'])])(id)
+      await worker([claimedAt('a', 'busy', 250)])(id)
       expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'too_late', attempts: [] })
     })
   })
 
   test('held elsewhere or by its pace: no try, and back when the soonest of them opens', async () => {
-    const held = (
-      name: string,
-      reason: 'paused' | 'circuit' | 'quota' | 'pace',
-      retryInMs: number,
-    ): GuardedProvider => ({
-      name,
-      kind: 'fake',
-      channels: ['sms'],
-      capacity: 10,
-      takeTurn: async () => ({ kind: 'deferred', reason, retryInMs }),
-      away: () => undefined,
-      state: () => 'ready',
-      postponesAll: () => false,
-      stopWaiting() {},
-    })
+    const held = (name: string, reason: Deferred['reason'], retryInMs: number) =>
+      withTurns(name, async () => ({ kind: 'deferred', reason, retryInMs }))
     const id = await created()
     const both = worker([held('a', 'paused', 9_000), held('b', 'circuit', 4_000)])
     expect(againInMs(await both(id))).toBe(4_000)
@@ -1139,10 +1090,12 @@ test('an answer after the time limit: the claim is kept until then, no second tr
   const answered = new Promise<SendResult>((resolve) => {
     answer = resolve
   })
-  const slow = gateless('slow', [accepted])
-  slow.guarded.takeTurn = turns(() => answered)
+  const slow = withTurns(
+    'slow',
+    turns(() => answered),
+  )
   const other = guardedOf('other', [accepted])
-  const deliver = worker([slow.guarded, other.guarded], { timeoutMs: 20, answerMs: 600_000 })
+  const deliver = worker([slow, other.guarded], { timeoutMs: 20, answerMs: 600_000 })
   const id = await created()
   const delivering = deliver(id)
   await eventually(async () => (await rowOf(id)).due_at.getTime() > Date.now() + 300_000)

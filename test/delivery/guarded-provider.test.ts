@@ -1,11 +1,8 @@
 import { createServer } from 'node:http'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import {
-  createGuardedProvider,
-  type Deferred,
-  type Wish,
-} from '../../src/delivery/guarded-provider.ts'
+import { createGuardedProvider, type Wish } from '../../src/delivery/guarded-provider.ts'
 import type { AcquireSendPermit } from '../../src/delivery/provider-limits.ts'
+import type { Deferred } from '../../src/delivery/return-times.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
 import { beBusy } from '../tools/be-busy.ts'
 import { listen } from '../tools/listen.ts'
@@ -14,24 +11,25 @@ import { eventually } from '../tools/wait.ts'
 
 const accepted: SendResult = { kind: 'accepted' }
 
-function messageTo(to: string): Message {
+function messageTo(to: string, variables: Message['variables'] = {}): Message {
   return {
     noticeId: `notice for ${to}`,
     channel: 'sms',
     to,
     template: 'welcome',
     locale: 'en',
-    variables: {},
+    variables,
     text: 'Hello',
   }
 }
 
-type Begin = () => Promise<number | undefined>
+const withdrawn = { kind: 'withdrawn' } as const
 
 function open(
   send: (message: Message, signal: AbortSignal) => Promise<SendResult>,
   more: Partial<Provider> & {
     acquireSendPermit?: AcquireSendPermit
+    timeoutMs?: number
     answerMs?: number
     isOwnKind?: boolean
     onPostponing?: (isNearlyAll: boolean) => void
@@ -39,6 +37,7 @@ function open(
 ) {
   const {
     acquireSendPermit = async () => ({ granted: true, release: async () => {} }),
+    timeoutMs = 60_000,
     answerMs = 0,
     isOwnKind = false,
     onPostponing = () => {},
@@ -50,6 +49,7 @@ function open(
     { name: 'a', kind: 'fake', channels: ['sms'], slots: 2, send, async close() {}, ...rest },
     {
       acquireSendPermit,
+      timeoutMs,
       answerMs,
       isOwnKind,
       onPostponing,
@@ -58,25 +58,23 @@ function open(
     },
   )
   releaseLater(() => guarded.stopWaiting())
-  /** `begin`: the work of the turn before the call. It returns the time limit, or undefined for no call. */
   async function sendTo(
     to: string,
     {
-      begin = async () => 60_000,
       leftMs = 60_000,
       ...more
-    }: Partial<Wish> & { begin?: Begin } = {},
-  ): Promise<SendResult | Deferred | { kind: 'withdrawn' }> {
-    const wish = { isUrgent: false, leftMs, hasOther: false, ...more }
-    const turn = await guarded.takeTurn(messageTo(to), wish)
-    if (turn.kind === 'deferred') return turn
-    try {
-      const timeoutMs = await begin()
-      if (timeoutMs === undefined) return { kind: 'withdrawn' }
-      return (await turn.takeSlot()) ?? (await turn.call(timeoutMs, leftMs))
-    } finally {
-      await turn.end()
-    }
+    }: Partial<Omit<Wish<typeof withdrawn>, 'leftMs'>> & { leftMs?: number } = {},
+    variables: Message['variables'] = {},
+  ): Promise<SendResult | Deferred | typeof withdrawn> {
+    const endMs = performance.now() + leftMs
+    const end = await guarded.inTurn<typeof withdrawn>(messageTo(to, variables), {
+      isUrgent: false,
+      hasOther: false,
+      leftMs: () => endMs - performance.now(),
+      claim: async () => undefined,
+      ...more,
+    })
+    return end.kind === 'answered' ? end.result : end
   }
   return { guarded, sendTo, circuit, faults }
 }
@@ -137,13 +135,14 @@ test('the process stands still for longer than a call may take, and the answer h
   const unknown: SendResult = { kind: 'unknown', detail: 'aborted' }
   const { sendTo, circuit } = open(async () => accepted, {
     slots: 1,
+    timeoutMs: 1_000,
     send: (_, signal) =>
       fetch(url, { signal }).then(
         () => accepted,
         () => unknown,
       ),
   })
-  expect(await sendTo('one', { begin: async () => 1_000 })).toEqual(accepted)
+  expect(await sendTo('one')).toEqual(accepted)
   expect(circuit).toEqual([])
 })
 
@@ -161,19 +160,17 @@ test('no more calls at once than the provider carries, each with its own clock f
   let underWay = 0
   let most = 0
   const begun: number[] = []
-  const { sendTo } = open(async () => {
+  const send = async () => {
     most = Math.max(most, ++underWay)
     await new Promise((resolve) => setTimeout(resolve, 50))
     underWay--
     return accepted
-  })
-  const begin = async () => {
-    begun.push(performance.now())
-    // Shorter than the wait of the last call, and longer than one call.
-    return 150
   }
+  // Shorter than the wait of the last call, and longer than one call.
+  const { sendTo } = open(send, { timeoutMs: 150 })
+  const claim = async () => void begun.push(performance.now())
   const results = await Promise.all(
-    Array.from({ length: 12 }, (_, index) => sendTo(`${index}`, { begin })),
+    Array.from({ length: 12 }, (_, index) => sendTo(`${index}`, { claim })),
   )
   expect(results).toEqual(Array(12).fill(accepted))
   expect(most).toBe(2)
@@ -227,9 +224,8 @@ test('withdrawn at the last moment: no call, the pace and the slots are given ba
       acquireSendPermit: async () => ({ granted: true, release: async () => void given++ }),
     },
   )
-  const withdraw = { begin: async () => undefined }
-  expect(await sendTo('one', withdraw)).toEqual({ kind: 'withdrawn' })
-  const broken = { begin: () => Promise.reject(new Error('the claim failed')) }
+  expect(await sendTo('one', { claim: async () => withdrawn })).toEqual(withdrawn)
+  const broken = { claim: () => Promise.reject(new Error('the claim failed')) }
   await expect(sendTo('two', broken)).rejects.toThrow('the claim failed')
   expect([given, calls]).toEqual([2, 0])
   expect(await sendTo('three')).toEqual(accepted)
@@ -288,14 +284,9 @@ test('a provider that throws, answers no value of Postern or never ends: unknown
   ]
   const { sendTo, faults } = open(() => answers.shift()?.() ?? Promise.resolve(accepted), {
     slots: 1,
+    timeoutMs: 10,
   })
-  const begin = async () => 10
-  const results = await Promise.all([
-    sendTo('a', { begin }),
-    sendTo('b', { begin }),
-    sendTo('c', { begin }),
-    sendTo('d', { begin }),
-  ])
+  const results = await Promise.all(['a', 'b', 'c', 'd'].map((to) => sendTo(to)))
   const kinds = results.map(({ kind }) => kind)
   expect(kinds).toEqual(['unknown', 'unknown', 'unknown', 'accepted'])
   expect(faults).toHaveLength(2)
@@ -308,13 +299,13 @@ test('a question about an earlier message goes over the same connections: it wai
       new Promise((resolve) => {
         free = resolve
       }),
-    { slots: 1, query: async () => accepted },
+    { slots: 1, timeoutMs: 50, answerMs: 60_000, query: async () => accepted },
   )
   const sending = sendTo('one')
   await new Promise(setImmediate)
   const sent = { noticeId: 'n', to: 'one', sentAt: 0 }
-  expect(await guarded.query?.(sent, 50)).toMatchObject({ kind: 'unknown' })
-  const asked = guarded.query?.(sent, 5_000)
+  expect(await guarded.query?.(sent)).toMatchObject({ kind: 'unknown' })
+  const asked = guarded.query?.(sent)
   free(accepted)
   await sending
   expect(await asked).toEqual(accepted)
@@ -355,20 +346,30 @@ describe('a provider that is known to be fast', () => {
     })
     return { ...opened, calls, end: (result: SendResult) => ends.shift()?.(result) }
   }
-  const urgently = { isUrgent: true, leftMs: 60_000, hasOther: false }
+  /** A code that is claimed, and waits for a slot. */
+  async function claimed(sendTo: ReturnType<typeof open>['sendTo'], leftMs = 60_000) {
+    let isClaimed = false
+    const claim = async () => {
+      isClaimed = true
+      return undefined
+    }
+    const sent = sendTo('c', { isUrgent: true, leftMs, claim })
+    await eventually(() => isClaimed)
+    return { sent }
+  }
 
   test('the next message has its turn before a slot is free, and its call when one is', async () => {
     // A message that had its turn gives it back after 250 ms.
     vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const { sendTo, calls, end } = await busy()
-    let isPrepared = false
-    const begin = async () => {
-      isPrepared = true
-      return 60_000
+    let isClaimed = false
+    const claim = async () => {
+      isClaimed = true
+      return undefined
     }
-    const next = sendTo('c', { begin })
-    await eventually(() => isPrepared)
+    const next = sendTo('c', { claim })
+    await eventually(() => isClaimed)
     expect(calls).toEqual(['a', 'b'])
     end(accepted)
     await eventually(() => calls.length === 3)
@@ -400,28 +401,34 @@ describe('a provider that is known to be fast', () => {
       const release = async (only?: 'quota') => {
         if (!only) given++
       }
-      const { guarded, calls, end } = await busy({
+      const { guarded, sendTo, calls, end } = await busy({
         acquireSendPermit: async () => ({ granted: true, release }),
       })
-      const turn = await guarded.takeTurn(messageTo('c'), urgently)
-      if (turn.kind === 'deferred') throw new Error('no turn')
-      const begun = turn.takeSlot()
+      const { sent } = await claimed(sendTo)
       strike(end, guarded)
-      expect(await begun).toMatchObject({ kind: 'deferred', reason })
-      await turn.end()
+      expect(await sent).toMatchObject({ kind: 'deferred', reason })
       expect(given).toBe(1)
       expect(calls).toEqual(['a', 'b'])
     },
   )
 
   test('its calls hang: the breaker keeps away one that had its turn', async () => {
-    const { guarded, circuit } = await busy()
-    const turn = await guarded.takeTurn(messageTo('c'), urgently)
-    if (turn.kind === 'deferred') throw new Error('no turn')
-    await eventually(() => circuit.length === 1)
-    const begun = await turn.takeSlot()
-    expect(begun).toMatchObject({ kind: 'deferred', reason: 'circuit' })
-    await turn.end()
+    const { sendTo, circuit } = await busy()
+    const claim = async () => {
+      await eventually(() => circuit.length === 1)
+      return undefined
+    }
+    const sent = sendTo('c', { isUrgent: true, claim })
+    expect(await sent).toMatchObject({ kind: 'deferred', reason: 'circuit' })
+  })
+
+  test('the end of the message comes before a slot: it is not called (I7)', async () => {
+    const { sendTo, calls, end } = await busy()
+    const { sent } = await claimed(sendTo, 100)
+    beBusy(110)
+    end(accepted)
+    expect(await sent).toMatchObject({ kind: 'deferred' })
+    expect(calls).toEqual(['a', 'b'])
   })
 })
 
@@ -473,8 +480,8 @@ describe('its breaker is open', () => {
   test('the probe is withdrawn, or fails before its call: the next message is the probe, and closes it', async () => {
     const { sendTo, calls, circuit, say } = await broken()
     await vi.advanceTimersByTimeAsync(3_000)
-    expect(await sendTo('gone', { begin: async () => undefined })).toEqual({ kind: 'withdrawn' })
-    const failing = { begin: () => Promise.reject(new Error('the claim failed')) }
+    expect(await sendTo('gone', { claim: async () => withdrawn })).toEqual(withdrawn)
+    const failing = { claim: () => Promise.reject(new Error('the claim failed')) }
     await expect(sendTo('gone', failing)).rejects.toThrow('the claim failed')
     expect(calls).toEqual([])
     say(accepted)
@@ -509,15 +516,15 @@ describe('an answer that comes after the time limit', () => {
     })
     return Promise.race([answer, ended])
   }
-  const begin = async () => 20
+  const timeoutMs = 20
 
   test('within the time for late answers: it counts', async () => {
     let answer = (_: SendResult) => {}
     const answered = new Promise<SendResult>((resolve) => {
       answer = resolve
     })
-    const { guarded, sendTo } = open(late(answered), { answerMs: 600_000 })
-    const sent = sendTo('one', { begin, leftMs: 700_000 })
+    const { guarded, sendTo } = open(late(answered), { timeoutMs, answerMs: 600_000 })
+    const sent = sendTo('one', { leftMs: 700_000 })
     // Longer than the limit, whose end the provider would notice.
     await new Promise((resolve) => setTimeout(resolve, 80))
     answer(accepted)
@@ -526,16 +533,19 @@ describe('an answer that comes after the time limit', () => {
   })
 
   test('the worker stops: its time limit ends the call', async () => {
-    const { guarded, sendTo } = open(late(new Promise(() => {})), { answerMs: 600_000 })
-    const sent = sendTo('one', { begin, leftMs: 700_000 })
+    const { guarded, sendTo } = open(late(new Promise(() => {})), {
+      timeoutMs,
+      answerMs: 600_000,
+    })
+    const sent = sendTo('one', { leftMs: 700_000 })
     await new Promise((resolve) => setTimeout(resolve, 40))
     guarded.stopWaiting()
     expect(await sent).toMatchObject({ kind: 'unknown' })
   })
 
   test('without such a time: the limit ends the call', async () => {
-    const { sendTo } = open(late(new Promise(() => {})))
-    expect(await sendTo('one', { begin })).toMatchObject({ kind: 'unknown' })
+    const { sendTo } = open(late(new Promise(() => {})), { timeoutMs })
+    expect(await sendTo('one')).toMatchObject({ kind: 'unknown' })
   })
 })
 
@@ -547,10 +557,8 @@ test.for([
   async ([, detail, variables]) => {
     const send = async (): Promise<SendResult> => ({ kind: 'rejected', detail })
     const detailBy = async (isOwnKind: boolean) => {
-      const { guarded } = open(send, { isOwnKind })
-      const wish = { isUrgent: false, leftMs: 60_000, hasOther: false }
-      const turn = await guarded.takeTurn({ ...messageTo('+8613800138000'), variables }, wish)
-      return turn.kind === 'turn' ? turn.call(60_000, 60_000).finally(turn.end) : turn
+      const { sendTo } = open(send, { isOwnKind })
+      return sendTo('+8613800138000', {}, variables)
     }
     expect(await detailBy(true)).toEqual({ kind: 'rejected', detail })
     expect(await detailBy(false)).not.toEqual({ kind: 'rejected', detail })

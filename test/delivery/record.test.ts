@@ -4,7 +4,8 @@ import { createMetrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createDeliver } from '../../src/delivery/deliver.ts'
-import type { Deferred, GuardedProvider } from '../../src/delivery/guarded-provider.ts'
+import type { GuardedProvider } from '../../src/delivery/guarded-provider.ts'
+import type { Deferred } from '../../src/delivery/return-times.ts'
 import type { OpenNotice } from '../../src/notice/claim.ts'
 import type { NoticeOutcome } from '../../src/notice/record.ts'
 import type { NoticeStore } from '../../src/notice/store.ts'
@@ -49,13 +50,12 @@ function open(
     kind: 'fake',
     channels: ['sms'],
     capacity: 1,
-    async takeTurn() {
+    async inTurn(_, { claim }) {
       if (answer.kind === 'deferred') return answer
-      async function call() {
-        calls += 1
-        return answer as SendResult
-      }
-      return { kind: 'turn', takeSlot: async () => slot, call, async end() {} }
+      const stopped = await claim()
+      if (stopped || slot) return stopped ?? (slot as Deferred)
+      calls += 1
+      return { kind: 'answered', result: answer, startedAt: new Date(), durationMs: 1 }
     },
     away: () => undefined,
     state: () => 'ready',

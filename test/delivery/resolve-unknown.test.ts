@@ -18,10 +18,8 @@ const log = createLog({ level: 'silent', process: 'test' })
 const asked: string[] = []
 
 function provider(name: string, answer?: SendResult, kind = 'fake'): GuardedProvider {
-  const query = async (sent: SentMessage, timeoutMs: number) => {
-    asked.push(
-      `${name} ${sent.noticeId} ${sent.to} ${new Date(sent.sentAt).toISOString()} ${timeoutMs}`,
-    )
+  const query = async (sent: SentMessage) => {
+    asked.push(`${name} ${sent.noticeId} ${sent.to} ${new Date(sent.sentAt).toISOString()}`)
     return answer as SendResult
   }
   return { name, kind, ...(answer ? { query } : {}) } as unknown as GuardedProvider
@@ -56,7 +54,7 @@ async function resolve(
     metrics,
     log,
   })
-  const run = createResolveUnknown({ findReceipt, timeoutMs: 777 })
+  const run = createResolveUnknown({ findReceipt })
   const outcome = await run(notice, providers, attemptLog)
   const told = attemptLog.made.map(({ provider, outcome }) => `${provider} ${outcome}`)
   return { outcome, told, left: attemptLog.unknowns().length }
@@ -75,7 +73,7 @@ test('the provider has it: sent by it, with the words of its answer on the accou
   expect(outcome).toEqual({ state: 'sent', provider: 'a', providerMessageId: 'm-1' })
   expect(told).toEqual(['a accepted'])
   expect(left).toBe(1)
-  expect(asked).toEqual([`a notice-1 +8613800138000 ${at(0)} 777`])
+  expect(asked).toEqual([`a notice-1 +8613800138000 ${at(0)}`])
 })
 
 test('its code passed: sent, and neither receipts nor providers are asked', async () => {
