@@ -346,15 +346,16 @@ describe('a provider that is known to be fast', () => {
     })
     return { ...opened, calls, end: (result: SendResult) => ends.shift()?.(result) }
   }
-  /** A code that is claimed, and waits for a slot. */
+  /** A code that has just been claimed, and waits for a slot: no time has passed since its wait began. */
   async function claimed(sendTo: ReturnType<typeof open>['sendTo'], leftMs = 60_000) {
-    let isClaimed = false
-    const claim = async () => {
-      isClaimed = true
-      return undefined
+    const { promise: isClaimed, resolve } = Promise.withResolvers<undefined>()
+    const claim = () => {
+      resolve(undefined)
+      return isClaimed
     }
     const sent = sendTo('c', { isUrgent: true, leftMs, claim })
-    await eventually(() => isClaimed)
+    await isClaimed
+    for (let turn = 0; turn < 10; turn++) await undefined
     return { sent }
   }
 
