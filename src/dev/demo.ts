@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import express from 'express'
 import { createKeyStore } from '../access/key-store.ts'
 import { createKeyToken } from '../access/key-token.ts'
@@ -15,6 +16,7 @@ import { createClosers } from '../base/closers.ts'
 import { commandLine, isInstalled } from '../base/command-line.ts'
 import { stopOnSignals } from '../base/stop-on-signals.ts'
 import { loadEnvFile } from '../config/env-file.ts'
+import { orUsage } from '../main/commands/stop.ts'
 import type { DemoParts } from '../main/compose.ts'
 import { migrate } from '../main/create-postern.ts'
 import { readConfigOrExit, startOrExit } from '../main/run.ts'
@@ -30,6 +32,9 @@ import { startPrivateRedis } from './private-redis.ts'
 import { findFreePort, readIfThere } from './server-process.ts'
 import { startWorkerProcess } from './worker-process.ts'
 
+const { values: options } = orUsage(`Usage: ${commandLine('demo', '[--no-guide]')}`, () =>
+  parseArgs({ options: { 'no-guide': { type: 'boolean' } } }),
+)
 loadEnvFile()
 const env: Record<string, string | undefined> = { ...process.env }
 env.HOST ||= '127.0.0.1'
@@ -40,7 +45,7 @@ env.POSTERN_CONFIG ||= existsSync('postern.yaml')
   : fileURLToPath(new URL('../../postern.yaml', import.meta.url))
 const dataFolder = resolve(env.POSTERN_DATA || './.postern')
 
-const hasGuide = !isInstalled && !process.argv.includes('--no-guide')
+const hasGuide = !isInstalled && !options['no-guide']
 let guideBuild: GuideBuild | undefined
 
 // A signal during the start must stop the servers that already run.

@@ -19,3 +19,24 @@ test('a data folder that cannot be made: the demo ends and names the setting', a
     })
   }
 })
+
+test.each([
+  ['demo', 'npm run demo -- [--no-guide]'],
+  ['api', 'npm run start:api'],
+  ['worker', 'npm run start:worker'],
+] as const)(
+  '%s: --help prints the usage, and an unknown option is refused; neither starts it',
+  async (command, line) => {
+    const noFolder = { POSTERN_DATA: '/proc/x/y' }
+    const usage = `Usage: ${line}\n`
+    expect(await runCommand(command, ['--help'], noFolder)).toEqual({
+      code: 0,
+      stdout: usage,
+      stderr: '',
+    })
+    const unknown = await runCommand(command, ['--no-such'], noFolder)
+    expect(unknown).toMatchObject({ code: 1, stdout: '' })
+    expect(unknown.stderr).toContain(`'--no-such'`)
+    expect(unknown.stderr.endsWith(`\n\n${usage}`)).toBe(true)
+  },
+)

@@ -115,11 +115,15 @@ async function report(
 function resultsIn(file: string): { numPassedTests: number; failed: string[] } {
   try {
     const results = JSON.parse(readFileSync(file, 'utf8'))
-    type Suite = { name: string; assertionResults: { status: string; fullName: string }[] }
+    type Result = { status: string; fullName: string; failureMessages?: string[] }
+    type Suite = { name: string; assertionResults: Result[] }
     const failed = (results.testResults as Suite[]).flatMap(({ name, assertionResults }) =>
       assertionResults
         .filter(({ status }) => status === 'failed')
-        .map(({ fullName }) => `${name.replace(/^.*\/test\//, 'test/')}: ${fullName}`),
+        .map(({ fullName, failureMessages = [] }) => {
+          const [reason = ''] = failureMessages
+          return `${name.replace(/^.*\/test\//, 'test/')}: ${fullName}\n  ${reason.slice(0, 1_000)}`
+        }),
     )
     return { numPassedTests: results.numPassedTests, failed }
   } catch {
