@@ -59,7 +59,7 @@ test('the example of its README prints what stands below it', async () => {
   expect(stdout).toBe(printed)
 })
 
-test('with Node 22, import and require find the same', async () => {
+test('with Node 20, import and require find the same', async () => {
   await writeFile(
     join(project, 'both.mjs'),
     `import { createRequire } from 'node:module'
@@ -71,7 +71,7 @@ const found = [imported, required].map(({ checkSms, countries, rulesOf }) => [
 console.log(JSON.stringify(found))
 `,
   )
-  const env = { ...(await environmentWithNode(22)) }
+  const env = { ...(await environmentWithNode(20)) }
   const { stdout } = await run('node', ['both.mjs'], { cwd: project, env })
   const seen = [countries().length, 'India', ['sender.alphanumeric', 'template', 'textForm.brand']]
   expect(JSON.parse(stdout)).toEqual([seen, seen])
