@@ -2,9 +2,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { createKeyToken, keyKindOf } from '../../src/access/key-token.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
-import { releaseLater } from '../tools/release.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -12,8 +10,7 @@ const { url, pool } = await testDatabase()
 
 /** The keys of one process. `asked` counts its questions to PostgreSQL, `usesWritten` its writes of uses. */
 function openKeys(databaseUrl = url, options = {}) {
-  const database = openDatabase(databaseUrl, { maxConnections: 3, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(databaseUrl, 3)
   const [read, query] = [vi.spyOn(database, 'read'), vi.spyOn(database, 'query')]
   const usesWritten = () => query.mock.calls.filter(([name]) => name === 'api-key-used').length
   const asked = () => read.mock.calls.length + query.mock.calls.length - usesWritten()
@@ -330,8 +327,7 @@ test('ensure: a key that was looked for before works in this process at once', a
 })
 
 test('a known key passes while PostgreSQL gives no answer', async () => {
-  const database = openDatabase(url, { maxConnections: 3, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 3)
   const keys = createApiKeys(database, { freshMs: 0 })
   const { token } = await keys.create({ name: 'web', app: 'shop' })
   await keys.find(token)
@@ -377,8 +373,7 @@ test('last use: written once for a thousand uses, again by another process after
 })
 
 test('last use: no request waits for it or fails with it', async () => {
-  const database = openDatabase(url, { maxConnections: 3, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 3)
   const keys = createApiKeys(database)
   const [one, other] = [
     await keys.create({ name: 'one', app: 'shop' }),

@@ -2,18 +2,12 @@ import { afterEach, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { createKeyStore } from '../../src/access/key-store.ts'
 import { keyKindOf } from '../../src/access/key-token.ts'
-import { type Database, openDatabase } from '../../src/storage/database.ts'
-import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
-import { releaseLater } from '../tools/release.ts'
+import { databaseAt, moveDatabaseClock, testDatabase } from '../tools/database.ts'
 
 const hourMs = 3_600_000
 const postgres = await testDatabase()
 
-function open(): Database {
-  const database = openDatabase(postgres.url, { maxConnections: 2, onError: () => {} })
-  releaseLater(() => database.close())
-  return database
-}
+const open = () => databaseAt(postgres.url, 2)
 const here = open()
 /** A connection keeps the clock that it began with. */
 let database = here

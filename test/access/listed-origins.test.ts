@@ -2,17 +2,14 @@ import { expect, test, vi } from 'vitest'
 import { createKeyStore } from '../../src/access/key-store.ts'
 import { createListedOrigins } from '../../src/access/listed-origins.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
-import { releaseLater } from '../tools/release.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 
 const { url } = await testDatabase()
 
 function open(databaseUrl = url, freshMs?: number) {
-  const database = openDatabase(databaseUrl, { maxConnections: 2, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(databaseUrl, 2)
   const query = vi.spyOn(database, 'query')
   const asked = () => query.mock.calls.filter(([name]) => name === 'origins-listed').length
   const options = freshMs === undefined ? {} : { freshMs }

@@ -1,14 +1,11 @@
 /** The facts of an error in the log: enough to find its cause, and none of its values. */
 import { describe, expect, test } from 'vitest'
 import { Unavailable } from '../../src/base/unavailable.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { linesOf } from '../tools/log-lines.ts'
-import { releaseLater } from '../tools/release.ts'
 
 const { url } = await testDatabase()
-const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(url, 1)
 const number = '+8613812345678'
 
 /** The line in which this error is made. */

@@ -18,8 +18,7 @@ import { createReceipts } from '../../src/notice/receipts.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
 import type { DueVerification } from '../../src/notice/verifications.ts'
 import type { Caller } from '../../src/rules/caller.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { noKnownBrowsers } from '../tools/no-known-browsers.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -34,8 +33,7 @@ const redis = await testRedis()
 const { url, pool } = await testDatabase()
 // Only this test asks for the notices of a verification.
 await pool.query('CREATE INDEX ON notice (verification_id)')
-const database = openDatabase(url, { maxConnections: 8, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(url, 8)
 const secrets = createSecrets('a secret of at least thirty-two bytes')
 const options = { keyPrefix: redis.prefix, ttlMs: 300_000, triesPerCode: budget }
 const codes = createCodeStore(await redis.connect('code'), secrets, options)

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createBrowse } from '../../src/notice/browse.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { releaseLater } from '../tools/release.ts'
+import { databaseAt } from '../tools/database.ts'
+import { insertNotices } from '../tools/notices.ts'
 import { eventually } from '../tools/wait.ts'
 import { openConsole } from './open-console.ts'
 
@@ -27,17 +27,13 @@ const send = (to: string) => postern.post('/v1/captchas', { channel: 'sms', to }
 
 /** Rows in their final states, without sending. */
 const insert = (count: number, over: { state?: string; template?: string; app?: string } = {}) =>
-  pool.query(
-    `INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, template, locale, state, provider,
-       error, created_at, expires_at, finished_at)
-     SELECT unnest($1::uuid[]), $2, 'notice', 'email', 'ada@example.com', '\\x00', $3, 'en', $4, 'box',
-       'rejected', now(), now(), now()`,
-    [
-      Array.from({ length: count }, (_, at) => newId(Date.now() - 3_600_000 * 2 - at)),
-      over.app ?? 'default',
-      over.template ?? 'order',
-      over.state ?? 'failed',
-    ],
+  insertNotices(
+    pool,
+    Array.from({ length: count }, (_, at) => ({
+      ...{ id: newId(Date.now() - 3_600_000 * 2 - at), channel: 'email' },
+      ...{ recipient: 'ada@example.com', template: 'order', state: 'failed', provider: 'box' },
+      ...{ error: 'rejected', finished_at: new Date(), ...over },
+    })),
   )
 
 describe('notices', () => {
@@ -79,13 +75,13 @@ describe('notices', () => {
 })
 
 test('a rare state among many rows: a page looks through so many and no more, and the next goes on from there', async () => {
-  const database = openDatabase(postern.database.url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
-  await pool.query(
-    `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, state, created_at, expires_at)
-     SELECT (lpad(to_hex(1000000 + n), 8, '0') || '-0000-7000-8000-000000000000')::uuid, 'many', 'notice', 'sms', '\\x01',
-       'bulk', 'en', CASE n WHEN 1 THEN 'failed' ELSE 'sent' END, now(), now()
-     FROM generate_series(1, 20500) AS n`,
+  const database = databaseAt(postern.database.url, 1)
+  await insertNotices(
+    pool,
+    Array.from({ length: 20_500 }, (_, n) => ({
+      id: `${(1_000_001 + n).toString(16).padStart(8, '0')}-0000-7000-8000-000000000000`,
+      ...{ app: 'many', template: 'bulk', state: n === 0 ? 'failed' : 'sent' },
+    })),
   )
   const { browse } = createBrowse(database)
   const filter = { state: 'failed', apps: ['many'], limit: 50 } as const
@@ -101,10 +97,8 @@ test('a rare state among many rows: a page looks through so many and no more, an
 
 test('an operator of one app sees nothing of the others: neither how many were searched, nor where the search ended', async () => {
   await insert(2, { app: 'few' })
-  await pool.query(
-    `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, state, created_at, expires_at)
-     VALUES ('00000001-0000-7000-8000-000000000000', 'few', 'notice', 'sms', '\\x01', 'deep', 'en', 'sent', now(), now())`,
-  )
+  const id = '00000001-0000-7000-8000-000000000000'
+  await insertNotices(pool, [{ id, app: 'few', template: 'deep', state: 'sent' }])
   const ofFew = client()
   await ofFew.signIn((await createOperator({ name: 'few', app: 'few' })).token)
   const first = (await ofFew.get('/notices?age=all')).text
@@ -117,8 +111,7 @@ test('an operator of one app sees nothing of the others: neither how many were s
   expect(second.match(/<tr>/g)).toHaveLength(2)
   expect(second).toContain('deep')
 
-  const database = openDatabase(postern.database.url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(postern.database.url, 1)
   const { latestByProvider } = createBrowse(database)
   expect(await latestByProvider(['few'])).toEqual([{ provider: 'box', state: 'failed', count: 2 }])
   const all = await latestByProvider(undefined)
@@ -213,14 +206,16 @@ test.each([
 test('delivery: carriers reject messages → the country with its share and the rules that may explain it, for the apps of the operator', async () => {
   const page = async (of: typeof anna) => (await of.get('/delivery')).text
   expect(await page(anna)).not.toContain('Rejected by carriers')
-  await pool.query(
-    `INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, template, locale, state, error, created_at, expires_at)
-     SELECT ('ffffffff-0000-7000-8000-00000000000' || n)::uuid, app, 'captcha', 'sms', number, '\\x02', 'captcha', 'en',
-            state, CASE state WHEN 'failed' THEN 'rejected' END, now(), now()
-     FROM (VALUES (1, 'few', '+919812345678', 'failed'), (2, 'few', '+919812345679', 'sent'),
-                  (3, 'few', '+4915112345678', 'sent'), (4, 'other', '+6591234567', 'failed'))
-       AS one (n, app, number, state)`,
-  )
+  const code = (app: string, recipient: string, state: 'sent' | 'failed') => ({
+    ...{ app, kind: 'captcha', recipient, state },
+    error: state === 'failed' ? 'rejected' : null,
+  })
+  await insertNotices(pool, [
+    code('few', '+919812345678', 'failed'),
+    code('few', '+919812345679', 'sent'),
+    code('few', '+4915112345678', 'sent'),
+    code('other', '+6591234567', 'failed'),
+  ])
   const all = await page(anna)
   expect(all).toContain('India')
   expect(all).toContain('1 of 2')
@@ -234,16 +229,19 @@ test('delivery: carriers reject messages → the country with its share and the 
 })
 
 test('delivery: what people type, by provider and country, for the apps of the operator; open codes do not count', async () => {
-  await pool.query(
-    `INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, template, locale, state, provider, sent_at, created_at,
-                         expires_at, code_end)
-     SELECT ('ffffffff-0001-7000-8000-00000000000' || n)::uuid, app, 'captcha', channel, recipient, '\\x03', 'captcha', 'en', 'sent',
-            'carrier', now(), now(), now() + left_s * interval '1 second', code_end
-     FROM (VALUES (1, 'few', 'sms', '+4915112345678', -1, 'passed'), (2, 'few', 'sms', '+4915112345679', 300, 'passed'),
-                  (3, 'few', 'sms', '+4915112345677', -1, NULL), (4, 'few', 'sms', '+4915112345676', 300, NULL),
-                  (5, 'few', 'sms', '+4915112345675', -1, 'canceled'), (6, 'other', 'email', 'ada@example.com', -1, NULL))
-       AS one (n, app, channel, recipient, left_s, code_end)`,
-  )
+  const code = (recipient: string, leftS: number, code_end: string | null) => ({
+    ...{ app: 'few', kind: 'captcha', channel: 'sms', recipient, state: 'sent', code_end },
+    ...{ provider: 'carrier', sent_at: new Date() },
+    expires_at: new Date(Date.now() + leftS * 1_000),
+  })
+  await insertNotices(pool, [
+    code('+4915112345678', -1, 'passed'),
+    code('+4915112345679', 300, 'passed'),
+    code('+4915112345677', -1, null),
+    code('+4915112345676', 300, null),
+    code('+4915112345675', -1, 'canceled'),
+    { ...code('ada@example.com', -1, null), app: 'other', channel: 'email' },
+  ])
   const rowsOf = async (of: typeof anna) => {
     const { text } = await of.get('/delivery')
     const section = /What people type[\s\S]*?<\/section>/.exec(text)?.[0] ?? ''

@@ -3,9 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import type { NewKey } from '../../src/access/key-store.ts'
 import { everyApp } from '../../src/base/names.ts'
-import { openDatabase } from '../../src/storage/database.ts'
+import { databaseAt } from '../tools/database.ts'
 import { type Postern, type PosternOptions, startPostern } from '../tools/postern.ts'
-import { releaseLater } from '../tools/release.ts'
 
 export interface Reply {
   status: number
@@ -25,8 +24,7 @@ export interface Client {
 
 export async function openConsole(options: PosternOptions = {}) {
   const postern = await startPostern(options)
-  const database = openDatabase(postern.database.url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(postern.database.url, 1)
   const keys = createApiKeys(database)
   const createOperator = (over: Partial<NewKey> = {}) =>
     keys.create({ name: 'anna', app: everyApp, kind: 'operator', ...over })

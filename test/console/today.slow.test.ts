@@ -7,6 +7,7 @@ import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { hourMs } from '../../src/notice/hour-counts.ts'
 import { launchBrowser } from '../tools/browser.ts'
+import { insertNotices } from '../tools/notices.ts'
 import { eventually } from '../tools/wait.ts'
 import { openConsole } from './open-console.ts'
 
@@ -20,16 +21,13 @@ for (let hour = 0; hour < 24; hour++) {
   const states = Array.from({ length: 26 - hour }, (_, at) =>
     hour < 2 && at % 2 ? 'failed' : 'delivered',
   )
-  await postern.database.pool.query(
-    `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, state, provider, created_at, expires_at,
-       sent_at, finished_at)
-     SELECT id, 'default', 'captcha', 'sms', '\\x00', 'captcha', 'en', state, 'sandbox', $3, $3, $3, $3
-     FROM unnest($1::uuid[], $2::text[]) AS new (id, state)`,
-    [
-      states.map(() => newId(Date.now() - hour * hourMs)),
-      states,
-      new Date(Date.now() - hour * hourMs),
-    ],
+  const at = new Date(Date.now() - hour * hourMs)
+  await insertNotices(
+    postern.database.pool,
+    states.map((state) => ({
+      ...{ id: newId(at.getTime()), kind: 'captcha', template: 'captcha', state },
+      ...{ provider: 'sandbox', created_at: at, expires_at: at, sent_at: at, finished_at: at },
+    })),
   )
 }
 for (const _ of [1, 2, 3]) {

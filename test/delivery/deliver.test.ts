@@ -17,16 +17,14 @@ import { noticeFormat } from '../../src/notice/format.ts'
 import type { NewNotice } from '../../src/notice/insert.ts'
 import { createNoticeStore, type NoticeStore } from '../../src/notice/store.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { loadTemplates } from '../tools/load-templates.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 /** The delivery of one worker over a real table, with providers whose answers the test sets. */
 const { url, pool } = await testDatabase()
-const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(url, 4)
 const store = createNoticeStore(database, { claimMs: 10_000 })
 const secrets = createSecrets('a secret of at least thirty-two bytes')
 const templates = loadTemplates(join(import.meta.dirname, '../../templates'))

@@ -6,9 +6,8 @@ import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
-import { openDatabase } from '../../src/storage/database.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { clientOf, processEnv } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
@@ -85,8 +84,7 @@ test(
     const api = await startProcess('api', { env })
     await startProcess('worker', { env })
     const pageKey = await publishableKey(database)
-    const pool = openDatabase(database.url, { maxConnections: 1, onError: () => {} })
-    releaseLater(() => pool.close())
+    const pool = databaseAt(database.url, 1)
     const { token: otherKey } = await createApiKeys(pool).create({ name: 'other', app: 'other' })
     const used = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
     const atStart = await used()

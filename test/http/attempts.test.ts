@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
-import { openDatabase } from '../../src/storage/database.ts'
+import { databaseAt } from '../tools/database.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
-import { releaseLater } from '../tools/release.ts'
 
 const postern = await startPostern({
   policyFile: {
@@ -157,8 +156,7 @@ describe('attempts', () => {
 
   test('a subject belongs to the app of the key: another app neither sees, uses up nor lifts its lock', async () => {
     const { database } = postern
-    const opened = openDatabase(database.url, { maxConnections: 1, onError: () => {} })
-    releaseLater(() => opened.close())
+    const opened = databaseAt(database.url, 1)
     const { token: key } = await createApiKeys(opened).create({ name: 'rival', app: 'rival' })
     const ask = (call: string, body: object, options = {}) => postern.post(call, body, options)
     const ada = { policy: 'shared', subject: 'ada' }

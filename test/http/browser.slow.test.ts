@@ -3,10 +3,9 @@ import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { createKeyStore } from '../../src/access/key-store.ts'
 import { parseOrigin } from '../../src/access/origins.ts'
-import { openDatabase } from '../../src/storage/database.ts'
 import { launchBrowser, openPage, servePage } from '../tools/browser.ts'
+import { databaseAt } from '../tools/database.ts'
 import { startPostern } from '../tools/postern.ts'
-import { releaseLater } from '../tools/release.ts'
 
 const postern = await startPostern()
 const browser = await launchBrowser()
@@ -14,8 +13,7 @@ const { port } = await servePage()
 const shop = `http://shop.example:${port}`
 const evil = `http://evil.example:${port}`
 
-const database = openDatabase(postern.database.url, { maxConnections: 1, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(postern.database.url, 1)
 const { token } = await createKeyStore(database).create({
   name: 'page',
   app: 'default',

@@ -11,8 +11,7 @@ import { canonicalRecord } from '../../src/base/canonical.ts'
 import { createCalls } from '../../src/http/in-process.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { createPostern, type PosternCalls } from '../../src/main/create-postern.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { clientOf, noLimits, posternEnv, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -278,8 +277,7 @@ test('searchNotices and countNotices: by scene, kind, time and whether the code 
 
 test('authenticate: app and kind of a key; a made-up, a revoked and an ended one are unauthorized', async () => {
   const postern = await open()
-  const database = openDatabase(on.database.url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(on.database.url, 1)
   const keys = createKeyStore(database)
   const { id, token } = await keys.create({ name: 'shop', app: 'shop' })
   expect(await postern.authenticate(token)).toEqual({

@@ -10,8 +10,7 @@ import type { Answer } from '../../src/http/problem.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -20,8 +19,7 @@ import { startTcpProxy } from '../tools/tcp-proxy.ts'
 test('PostgreSQL away: 503 that the page may read, for a known key and an unknown one; and a preflight goes on', async () => {
   const real = await testDatabase()
   const proxy = await startTcpProxy(Number(new URL(real.url).port))
-  const database = openDatabase(real.url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(real.url, 1)
   const origin = 'https://shop.example'
   const make = () =>
     createKeyStore(database).create({

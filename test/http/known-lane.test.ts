@@ -3,9 +3,8 @@ import { createPrivateKey } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose'
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
-import { openDatabase } from '../../src/storage/database.ts'
+import { databaseAt } from '../tools/database.ts'
 import { startPostern } from '../tools/postern.ts'
-import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import { openApiAnswers } from './openapi-answers.ts'
 
@@ -18,8 +17,7 @@ const policies = {
 }
 const postern = await startPostern({ policyFile: { policies, browser: { rules: [] } } })
 const { expectPromised } = await openApiAnswers(postern)
-const database = openDatabase(postern.database.url, { maxConnections: 1, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(postern.database.url, 1)
 const keys = createApiKeys(database)
 const origin = 'https://shop.example'
 const made = await keys.create({

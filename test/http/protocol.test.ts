@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { createHttpServer } from '../../src/http/server.ts'
-import { openDatabase } from '../../src/storage/database.ts'
+import { databaseAt } from '../tools/database.ts'
 import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { releaseLater } from '../tools/release.ts'
 import { expectRefused } from './ledger.ts'
@@ -16,8 +16,7 @@ const send = { channel: 'sms', to: '+8613800138000' }
 const anyId = '019aa000-0000-7000-8000-000000000000'
 
 function openKeys({ database: { url } }: Postern) {
-  const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 1)
   return createApiKeys(database)
 }
 

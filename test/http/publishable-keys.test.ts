@@ -2,9 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import type { NewKey } from '../../src/access/key-store.ts'
-import { openDatabase } from '../../src/storage/database.ts'
+import { databaseAt } from '../tools/database.ts'
 import { type Reply, startPostern } from '../tools/postern.ts'
-import { releaseLater } from '../tools/release.ts'
 import { templatesFolder } from '../tools/templates-folder.ts'
 import { eventually } from '../tools/wait.ts'
 import { badRequest, expectRefused } from './ledger.ts'
@@ -24,8 +23,7 @@ const postern = await startPostern({
 })
 
 async function makeKey(key: Partial<NewKey> = {}) {
-  const database = openDatabase(postern.database.url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(postern.database.url, 1)
   const keys = createApiKeys(database)
   const kind = key.kind ?? 'publishable'
   const origins = kind === 'publishable' ? [origin, second] : []

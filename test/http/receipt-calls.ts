@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto'
 import { expect } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
+import { insertNotices } from '../tools/notices.ts'
 import type { Postern } from '../tools/postern.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -26,21 +26,19 @@ export function postReceipts(
 }
 
 /** Rows as a worker left them: claimed, or sent by `carrier`. */
-export async function insertNotices(
+export async function insertSends(
   postern: Postern,
   ids: readonly string[],
   state: 'sending' | 'sent',
 ): Promise<void> {
-  await postern.database.pool.query(
-    `INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, template, locale, state,
-                         due_at, claims, provider, provider_message_id, created_at, expires_at)
-     SELECT id, 'default', 'notice', 'sms', '+8613800138000', $2, 'welcome', 'en', $3,
-            CASE WHEN $3 = 'sending' THEN now() + interval '1 hour' END, 1,
-            CASE WHEN $3 = 'sent' THEN 'carrier' END, CASE WHEN $3 = 'sent' THEN 'm-' || id END,
-            now(), now() + interval '1 hour'
-     FROM unnest($1::uuid[]) AS new (id)`,
-    [ids, randomBytes(16), state],
-  )
+  const isSent = state === 'sent'
+  const rows = ids.map((id) => ({
+    ...{ id, recipient: '+8613800138000', state, claims: 1 },
+    due_at: isSent ? null : new Date(Date.now() + 3_600_000),
+    provider: isSent ? 'carrier' : null,
+    provider_message_id: isSent ? `m-${id}` : null,
+  }))
+  await insertNotices(postern.database.pool, rows)
 }
 
 export async function statesOf(
@@ -63,12 +61,12 @@ export async function shuffleReceipts(postern: Postern, notices: number): Promis
   for (let shuffle = 0; shuffle < 2; shuffle++) {
     const ids = Array.from({ length: notices }, () => newId())
     const early = ids.filter((_, index) => index % 5 === 0)
-    await insertNotices(
+    await insertSends(
       postern,
       ids.filter((_, index) => index % 5 !== 0),
       'sent',
     )
-    await insertNotices(postern, early, 'sending')
+    await insertSends(postern, early, 'sending')
     const outcomeOf = (index: number) => (index % 3 === 0 ? 'failed' : 'delivered')
     // Six of every eight are genuine (by either id, or both), and two are contradictions.
     const calls = ids.flatMap((id, index) => {

@@ -7,7 +7,7 @@ import type { RouteRequest } from '../../src/http/route.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
 import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { rawHttp } from './raw-http.ts'
-import { insertNotices, postReceipts, secret, shuffleReceipts, statesOf } from './receipt-calls.ts'
+import { insertSends, postReceipts, secret, shuffleReceipts, statesOf } from './receipt-calls.ts'
 
 const receiptToken = 'a token in the address'
 const statusCallback = 'https://postern.example/v1/receipts/twilio'
@@ -56,7 +56,7 @@ const metric = async (of: Postern, result: string) => {
 describe('POST /v1/receipts/{provider}', () => {
   test('a signed receipt moves the notice, and the answer is what the vendor expects', async () => {
     const id = newId()
-    await insertNotices(postern, [id], 'sent')
+    await insertSends(postern, [id], 'sent')
     const reply = await postReceipts(postern, [{ noticeId: id, outcome: 'delivered' }])
     expect(reply.status).toBe(204)
     expect((await statesOf(postern, [id])).get(id)).toBe('delivered')
@@ -66,7 +66,7 @@ describe('POST /v1/receipts/{provider}', () => {
 
   test('a forged one is refused with 403, counted, and changes nothing', async () => {
     const id = newId()
-    await insertNotices(postern, [id], 'sent')
+    await insertSends(postern, [id], 'sent')
     const before = await metric(postern, 'forged')
     const reply = await postReceipts(
       postern,
@@ -158,7 +158,7 @@ describe('twilio forms', () => {
 
 test('a receipt in a query: GET stores it, HEAD is 405 and stores nothing', async () => {
   const id = newId()
-  await insertNotices(postern, [id], 'sent')
+  await insertSends(postern, [id], 'sent')
   const { pool } = postern.database
   await pool.query(`UPDATE notice SET provider = 'vonage' WHERE id = $1`, [id])
   const fields = {

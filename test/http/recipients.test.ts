@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
-import { openDatabase } from '../../src/storage/database.ts'
+import { databaseAt } from '../tools/database.ts'
 import { startPostern } from '../tools/postern.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -66,8 +66,7 @@ const postern = await startPostern({
   },
 })
 const answers = await openApiAnswers(postern)
-const database = openDatabase(postern.database.url, { maxConnections: 1, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(postern.database.url, 1)
 const otherKey = (await createApiKeys(database).create({ name: 'other', app: 'other' })).token
 
 let count = 0

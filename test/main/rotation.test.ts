@@ -5,16 +5,13 @@
 import { expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { everyApp } from '../../src/base/names.ts'
-import { openDatabase } from '../../src/storage/database.ts'
 import { clientOf } from '../console/open-console.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
 
 const on = { redis: await testRedis(), database: await testDatabase() }
-const database = openDatabase(on.database.url, { maxConnections: 1, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(on.database.url, 1)
 const operator = await createApiKeys(database).create({
   name: 'anna',
   app: everyApp,

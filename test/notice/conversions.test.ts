@@ -1,15 +1,12 @@
-import { randomBytes } from 'node:crypto'
 import { beforeEach, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import type { Conversion } from '../../src/notice/conversions.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
-import { releaseLater } from '../tools/release.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
+import { insertNotices, newNotice } from '../tools/notices.ts'
 
 const { url, pool } = await testDatabase()
-const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(url, 4)
 const counted: string[] = []
 const onConverted = ({ provider, channel, outcome }: Conversion, n: number) => {
   for (let nth = 0; nth < n; nth++) counted.push(`${provider} ${channel} ${outcome}`)
@@ -26,23 +23,7 @@ beforeEach(async () => {
 
 async function made(kind: 'captcha' | 'notice' = 'captcha') {
   const id = newId(database.nowMs())
-  await store.insert({
-    ...{
-      id,
-      app: 'default',
-      kind,
-      channel: 'sms',
-      recipient: '+8613800138000',
-      recipientHash: randomBytes(16),
-    },
-    ...{
-      scene: 'login',
-      template: 'captcha',
-      locale: 'en',
-      sealedParams: Buffer.from('sealed'),
-      ttlMs: 60_000,
-    },
-  })
+  await store.insert(newNotice({ id, kind, ttlMs: 60_000 }))
   const claim = await store.claim({ id, claims: 0 })
   const write = () =>
     store.record({
@@ -120,11 +101,12 @@ test('after an open code, later ones wait; many are counted over several blocks'
   await store.countUnanswered()
   expect(counted).toEqual([])
   await endsIn(first, -60)
-  await pool.query(
-    `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, state, created_at, expires_at, sent_at, provider)
-     SELECT ($1::text || lpad(to_hex(n), 4, '0'))::uuid, 'default', 'captcha', 'sms', '\\x00', 'captcha', 'en', 'sent', now(), now() - interval '1 min', now(), 'b'
-     FROM generate_series(1, 2500) AS n`,
-    [newId(database.nowMs() - 1_000).slice(0, -4)],
+  const at = database.nowMs() - 1_000
+  const typed = { kind: 'captcha', state: 'sent', provider: 'b', sent_at: new Date(at) }
+  const ended = { expires_at: new Date(Date.now() - 60_000) }
+  await insertNotices(
+    pool,
+    Array.from({ length: 2_500 }, () => ({ id: newId(at), ...typed, ...ended })),
   )
   await store.countUnanswered()
   expect(counted.filter((one) => one === 'b sms unanswered')).toHaveLength(2_500)

@@ -7,14 +7,12 @@ import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createNoticeCreator, type PreparedNotice } from '../../src/notice/create.ts'
 import type { Producer } from '../../src/notice/producer.ts'
 import { createNoticeStore, type NoticeStore } from '../../src/notice/store.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const { url, pool } = await testDatabase()
-const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(url, 4)
 const store = createNoticeStore(database, { claimMs: 10_000 })
 const secrets = createSecrets('the first secret, of thirty-two bytes or more')
 const log = createLog({ level: 'silent', process: 'test' })

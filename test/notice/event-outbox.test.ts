@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createEventOutbox } from '../../src/notice/event-outbox.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
-import { releaseLater } from '../tools/release.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 
 const dayMs = 86_400_000
 const leaseMs = 15_000
 
 async function openStore() {
   const { url, pool } = await testDatabase()
-  const database = openDatabase(url, { maxConnections: 6, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 6)
   const store = createEventOutbox(database)
   const take = (limit = 100) => store.take(limit, leaseMs, dayMs)
   const rows = async () =>

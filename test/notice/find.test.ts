@@ -1,18 +1,15 @@
 /** Searches for notices, and what bounds them. */
-import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { idFloor, newId } from '../../src/base/ids.ts'
 import { Overloaded } from '../../src/base/unavailable.ts'
 import { createFinder } from '../../src/notice/find.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
-import { releaseLater } from '../tools/release.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
+import { newNotice } from '../tools/notices.ts'
 import { eventually } from '../tools/wait.ts'
 
 const { url, pool } = await testDatabase()
-const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(url, 4)
 const store = createNoticeStore(database, { claimMs: 10_000 })
 
 const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
@@ -21,11 +18,7 @@ const lastId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 const newIds = (count: number) => Array.from({ length: count }, newId).sort()
 
 async function insert(id: string, app: string, scene: string): Promise<void> {
-  await store.insert({
-    ...{ id, app, kind: 'captcha', channel: 'sms', recipient: '+8613800138000' },
-    ...{ recipientHash: randomBytes(16), scene, template: 'captcha', locale: 'en' },
-    ...{ sealedParams: Buffer.from('sealed'), ttlMs: 300_000 },
-  })
+  await store.insert(newNotice({ id, app, scene }))
 }
 
 test('a page without a recipient reads a limited number of notices, and the next page continues there', async () => {

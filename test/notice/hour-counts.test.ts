@@ -2,13 +2,11 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createHourCounts, type Durations, hourMs, medianMs } from '../../src/notice/hour-counts.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
-import { releaseLater } from '../tools/release.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
+import { insertNotices } from '../tools/notices.ts'
 
 const { url, pool } = await testDatabase()
-const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(url, 1)
 const { countHour } = createHourCounts(database)
 const fromMs = Math.floor(Date.now() / hourMs) * hourMs - 2 * hourMs
 
@@ -25,17 +23,15 @@ interface Row {
 
 async function insert({ app = 'shop', atMs = fromMs, state, ...row }: Row): Promise<void> {
   const at = (ms?: number) => (ms === undefined ? null : new Date(atMs + ms))
-  const { provider = null, attempts = [], sentAfterMs, finishedAfterMs, sendAfterMs } = row
-  const isOpen = state === 'pending'
-  await pool.query(
-    `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, state, provider, attempts, created_at,
-       expires_at, sent_at, finished_at, send_at, due_at)
-     VALUES ($1, $2, 'notice', 'sms', '\\x00', 't', 'en', $3, $4, $5, $6, $6, $7, $8, $9, $10)`,
-    [
-      ...[newId(atMs), app, state, provider, JSON.stringify(attempts), new Date(atMs)],
-      ...[at(sentAfterMs), at(finishedAfterMs), at(sendAfterMs), isOpen ? new Date() : null],
-    ],
-  )
+  const { provider, attempts = [], sentAfterMs, finishedAfterMs, sendAfterMs } = row
+  await insertNotices(pool, [
+    {
+      ...{ id: newId(atMs), app, state, provider, attempts },
+      ...{ created_at: at(0), expires_at: at(0) },
+      ...{ sent_at: at(sentAfterMs), finished_at: at(finishedAfterMs), send_at: at(sendAfterMs) },
+      due_at: state === 'pending' ? new Date() : null,
+    },
+  ])
 }
 
 const isNear = (ms: number | undefined, wanted: number) =>

@@ -2,33 +2,17 @@ import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { Overloaded, Unavailable } from '../../src/base/unavailable.ts'
 import { createIdempotency, removeOldKeys } from '../../src/notice/idempotency.ts'
-import type { NewNotice } from '../../src/notice/insert.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
+import { newWelcome } from '../tools/notices.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const { url, pool } = await testDatabase()
-const database = openDatabase(url, { maxConnections: 10, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(url, 10)
 const idempotency = createIdempotency(database)
 releaseLater(() => idempotency.close())
 const store = createNoticeStore(database, { claimMs: 10_000 })
-
-const newNotice = (id: string): NewNotice => ({
-  id,
-  app: 'app',
-  kind: 'notice',
-  channel: 'sms',
-  recipient: '+8613800138000',
-  recipientHash: Buffer.alloc(16),
-  scene: null,
-  template: 'welcome',
-  locale: 'en',
-  sealedParams: Buffer.alloc(1),
-  ttlMs: 60_000,
-})
 
 /** As if the key had been reserved `ms` ago. */
 const letPass = (ms: number) =>
@@ -99,7 +83,7 @@ test('reserve: a key whose notice expired, and that another request has just res
   const [id, nextId] = [newId(), newId()]
   await idempotency.reserve('app', key, ['request'], id)
   await idempotency.keep('app', key, id, { outcome: 'accepted', id })
-  await store.insert(newNotice(id))
+  await store.insert(newWelcome({ id, app: 'app' }))
   await pool.query(
     `UPDATE notice SET state = 'expired', due_at = NULL, sealed_params = NULL, finished_at = now() WHERE id = $1`,
     [id],
@@ -146,7 +130,7 @@ test('free: a refused request frees its key, an answered one keeps it, and never
 test('free: a key whose notice is open stays until the notice is closed (I26)', async () => {
   const [key, id] = [newKey(), newId()]
   await idempotency.reserve('app', key, ['request'], id)
-  await store.insert(newNotice(id))
+  await store.insert(newWelcome({ id, app: 'app' }))
   await idempotency.free('app', key, id)
   expect(await idempotency.reserve('app', key, ['request'], newId())).toEqual({
     kind: 'in_progress',
@@ -263,7 +247,7 @@ test.for([
     const id = newId()
     await idempotency.reserve('app', key, ['request'], id)
     await idempotency.keep('app', key, id, { outcome: 'accepted', id })
-    await store.insert(newNotice(id))
+    await store.insert(newWelcome({ id, app: 'app' }))
     const change = 'UPDATE notice SET state = $2, attempts = $3, expires_at = now() WHERE id = $1'
     await pool.query(change, [id, state, attempts])
     expect(await idempotency.reserve('app', key, ['request'], newId())).toMatchObject({ kind })

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest'
 import { createLowEnd } from '../../src/notice/low-end.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { type TestDatabase, testDatabase } from '../tools/database.ts'
+import { databaseAt, type TestDatabase, testDatabase } from '../tools/database.ts'
+import { insertNotices, type NoticeRow } from '../tools/notices.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -17,8 +17,7 @@ async function manyDead({ dueAgoS = 600 } = {}) {
   releaseLater(() => old.release())
   await old.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM notice')
   await testing.pool.query(`UPDATE notice SET state = 'failed', due_at = NULL`)
-  const database = openDatabase(testing.url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(testing.url, 1)
   /** Entries of the index of due times that the work reads on the connection of `database`. */
   async function entriesRead(work: () => Promise<unknown>): Promise<number> {
     const read = async () => {
@@ -39,13 +38,8 @@ async function manyDead({ dueAgoS = 600 } = {}) {
 }
 
 async function insert({ pool }: TestDatabase, count: number, dueAgoS: number): Promise<void> {
-  await pool.query(
-    `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, due_at, created_at, expires_at)
-     SELECT gen_random_uuid(), 'default', 'captcha', 'sms', '', 'welcome', 'en',
-            now() - $2 * interval '1 s', now(), now() + interval '1 day'
-     FROM generate_series(1, $1)`,
-    [count, dueAgoS],
-  )
+  const row = { kind: 'captcha', due_at: new Date(Date.now() - dueAgoS * 1_000) }
+  await insertNotices(pool, Array<NoticeRow>(count).fill(row))
 }
 
 test('a search from the beginning is slow → the next ones begin at the earliest open notice, and find what became due', async () => {

@@ -4,14 +4,12 @@ import { createIdempotency, type Idempotency } from '../../src/notice/idempotenc
 import type { Accepted, SendAsked } from '../../src/notice/message.ts'
 import { createOncePerKey } from '../../src/notice/once-per-key.ts'
 import type { Caller } from '../../src/rules/caller.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const { url, pool } = await testDatabase()
-const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(url, 4)
 const idempotency = createIdempotency(database)
 releaseLater(() => idempotency.close())
 

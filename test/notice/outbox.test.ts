@@ -1,7 +1,5 @@
-import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { eventTypes } from '../../src/base/event-types.ts'
-import { newId } from '../../src/base/ids.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import type { NewNotice } from '../../src/notice/insert.ts'
 import { maskedRecipient } from '../../src/notice/outbox.ts'
@@ -9,29 +7,11 @@ import { createReceipts } from '../../src/notice/receipts.ts'
 import type { NoticeOutcome } from '../../src/notice/record.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
 import { maskRecipient } from '../../src/recipient/channels.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
-import { releaseLater } from '../tools/release.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
+import { newNotice } from '../tools/notices.ts'
 
 const { url, pool } = await testDatabase()
 const metrics = createMetrics({ process: 'worker' })
-
-function noticeOf(over: Partial<NewNotice> = {}): NewNotice {
-  return {
-    id: newId(),
-    app: 'shop',
-    kind: 'captcha',
-    channel: 'sms',
-    recipient: '+8613800138000',
-    recipientHash: randomBytes(15),
-    scene: 'login',
-    template: 'captcha',
-    locale: 'en',
-    sealedParams: Buffer.from('sealed'),
-    ttlMs: 300_000,
-    ...over,
-  }
-}
 
 async function eventsOf(id: string) {
   const { rows } = await pool.query(
@@ -42,8 +22,7 @@ async function eventsOf(id: string) {
 }
 
 function openStore(wantedEvents: readonly (typeof eventTypes)[number][]) {
-  const database = openDatabase(url, { maxConnections: 2, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 2)
   const store = createNoticeStore(database, { claimMs: 10_000, wantedEvents })
   const receipts = createReceipts(database, metrics, wantedEvents)
   return {
@@ -52,7 +31,7 @@ function openStore(wantedEvents: readonly (typeof eventTypes)[number][]) {
       outcome: Omit<NoticeOutcome, 'id' | 'claims' | 'attempts'>,
       over?: Partial<NewNotice>,
     ) {
-      const notice = noticeOf(over)
+      const notice = newNotice({ app: 'shop', ...over })
       await store.insert(notice)
       const { claims } = (await store.claim({ id: notice.id, claims: 0 })) ?? { claims: 0 }
       const isWritten = await store.record({ id: notice.id, claims, attempts: [], ...outcome })

@@ -1,11 +1,11 @@
 /** The plans of a worker's statements, with many partitions. */
-import { randomBytes } from 'node:crypto'
 import { beforeAll, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { createPartitions, notices, spansToMake } from '../../src/upkeep/partitions.ts'
 import { testDatabase } from '../tools/database.ts'
+import { newNotice } from '../tools/notices.ts'
 import { releaseLater } from '../tools/release.ts'
 
 const weekMs = 7 * 86_400_000
@@ -31,11 +31,7 @@ beforeAll(async () => {
   }
   client.release()
   const store = createNoticeStore(database, { claimMs: 10_000 })
-  await store.insert({
-    ...{ id, app: 'default', kind: 'captcha', channel: 'sms', recipient: '+8613800138000' },
-    ...{ recipientHash: randomBytes(16), scene: 'login', template: 'captcha', locale: 'en' },
-    ...{ sealedParams: Buffer.from('sealed'), ttlMs: 300_000 },
-  })
+  await store.insert(newNotice({ id }))
   const open = await store.findOpen(id)
   const claim = open && (await store.claim(open))
   const outcome = { id, claims: claim?.claims ?? 0, state: 'sent', attempts: [] } as const

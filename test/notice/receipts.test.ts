@@ -1,37 +1,22 @@
-import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import type { Receipt } from '../../src/base/receipt.ts'
 import { createReceipts } from '../../src/notice/receipts.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
-import { releaseLater } from '../tools/release.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
+import { newWelcome } from '../tools/notices.ts'
 import { eventually } from '../tools/wait.ts'
 
 const { url, pool } = await testDatabase()
-const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(url, 4)
 const store = createNoticeStore(database, { claimMs: 10_000 })
 const metrics = createMetrics({ process: 'worker' })
 const receipts = createReceipts(database, metrics)
 
 async function claimed(recipient = '+8613800138000', messageId?: string) {
   const id = newId()
-  await store.insert({
-    id,
-    app: 'default',
-    kind: 'notice',
-    channel: 'sms',
-    recipient,
-    recipientHash: randomBytes(16),
-    scene: null,
-    template: 'welcome',
-    locale: 'en',
-    sealedParams: Buffer.from('sealed'),
-    ttlMs: 300_000,
-  })
+  await store.insert(newWelcome({ id, recipient }))
   const { claims } = (await store.claim({ id, claims: 0 })) ?? { claims: 0 }
   const writeSent = (provider = 'a') =>
     store.record({

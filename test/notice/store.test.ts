@@ -1,40 +1,20 @@
-import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import type { NewNotice } from '../../src/notice/insert.ts'
 import { noticeStates } from '../../src/notice/states.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
-import { openDatabase } from '../../src/storage/database.ts'
-import { testDatabase } from '../tools/database.ts'
-import { releaseLater } from '../tools/release.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
+import { newNotice } from '../tools/notices.ts'
 
 const { url, pool } = await testDatabase()
 const claimMs = 10_000
 
 /** A store with a separate connection, like another process. */
 function openStore() {
-  const database = openDatabase(url, { maxConnections: 3, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 3)
   return createNoticeStore(database, { claimMs })
 }
 const store = openStore()
-
-function newNotice(facts: Partial<NewNotice> = {}): NewNotice {
-  return {
-    id: newId(),
-    app: 'default',
-    kind: 'captcha',
-    channel: 'sms',
-    recipient: '+8613800138000',
-    recipientHash: randomBytes(16),
-    scene: 'login',
-    template: 'captcha',
-    locale: 'en',
-    sealedParams: Buffer.from('sealed'),
-    ttlMs: 300_000,
-    ...facts,
-  }
-}
 
 async function created(facts: Partial<NewNotice> = {}): Promise<string> {
   const notice = newNotice(facts)
@@ -460,8 +440,7 @@ test('abandon: closes an unclaimed row and leaves one that a worker has claimed'
 
 test('scheduledCount: only notices before their time', async () => {
   const other = await testDatabase()
-  const database = openDatabase(other.url, { maxConnections: 2, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(other.url, 2)
   const own = createNoticeStore(database, { claimMs })
   expect(await own.scheduledCount()).toBe(0)
   await own.insert(newNotice())
@@ -472,8 +451,7 @@ test('scheduledCount: only notices before their time', async () => {
 
 test('oldestOpenSeconds: the age of the oldest open notice of each kind, finished ones not counted', async () => {
   const other = await testDatabase()
-  const database = openDatabase(other.url, { maxConnections: 2, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(other.url, 2)
   const own = createNoticeStore(database, { claimMs })
   const ageOf = async (kind: string) =>
     (await own.oldestOpenSeconds()).find((each) => each.kind === kind)?.value

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../src/storage/database.ts'
 import { reasonsPostgresNotReady } from '../../src/storage/database-ready.ts'
-import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
+import { databaseAt, moveDatabaseClock, testDatabase } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -49,8 +49,7 @@ test.each([
 )
 
 async function expectOutOfReach(url: string): Promise<void> {
-  const database = openDatabase(url, { maxConnections: 2, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 2)
   const calls = [
     database.query('any', 'SELECT 1', []),
     database.read((prisma) => prisma.apiKey.findFirst()),
@@ -72,8 +71,7 @@ test('a server that closes connections without a word is out of reach, for state
 test("its time is PostgreSQL's from the first connection on, not from the process's clock (I24)", async () => {
   const testing = await testDatabase()
   await moveDatabaseClock(testing, `'2031-05-06 07:08:09Z'`)
-  const database = openDatabase(testing.url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(testing.url, 1)
   await database.query('any', 'SELECT 1', [])
   const saidMs = database.nowMs()
   expect(saidMs - Date.UTC(2031, 4, 6, 7, 8, 9)).toBeGreaterThanOrEqual(0)
@@ -84,8 +82,7 @@ test("its time is PostgreSQL's from the first connection on, not from the proces
 
 test('a separate connection that is stopped while it connects ends', async () => {
   const { url } = await testDatabase()
-  const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 1)
   const stopping = new AbortController()
   const options = { statementTimeoutMs: 1_000, signal: stopping.signal }
   const working = database.onOwnConnection(options, async () => 'has worked')
@@ -95,8 +92,7 @@ test('a separate connection that is stopped while it connects ends', async () =>
 
 test('look-ups by recipient are planned once per connection, and only the first few texts of them', async () => {
   const { url } = await testDatabase()
-  const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 1)
   const find = (where: Readonly<Record<string, unknown>>) =>
     database.read((prisma) => prisma.notice.findMany({ where, take: 1 }))
   const named = async () => {

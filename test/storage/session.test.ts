@@ -4,7 +4,7 @@ import { expect, inject, test } from 'vitest'
 import { openDatabase } from '../../src/storage/database.ts'
 import { reasonsPostgresNotReady } from '../../src/storage/database-ready.ts'
 import { migrate } from '../../src/storage/migrate.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -39,8 +39,7 @@ async function emptyDatabase() {
 }
 
 function open(url: string, maxConnections = 2) {
-  const database = openDatabase(url, { maxConnections, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, maxConnections)
   return database
 }
 

@@ -1,20 +1,17 @@
 /** The table of decisions: rows are found again by their app and recipient, and have nothing readable about a person. */
 import { expect, test } from 'vitest'
 import { createSecrets } from '../../src/crypto/secrets.ts'
-import { openDatabase } from '../../src/storage/database.ts'
 import type { Noted, Refusal } from '../../src/support/decision.ts'
 import {
   beginReading,
   createDecisionLog,
   type DecisionRow,
 } from '../../src/support/decision-log.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
 import { fencesOf } from '../tools/markdown.ts'
-import { releaseLater } from '../tools/release.ts'
 
 const { url, pool } = await testDatabase()
-const database = openDatabase(url, { maxConnections: 2, onError: () => {} })
-releaseLater(() => database.close())
+const database = databaseAt(url, 2)
 const secret = 'the first secret, of thirty-two bytes or more'
 const secrets = createSecrets(secret)
 const log = createDecisionLog(database, secrets)

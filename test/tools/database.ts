@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { inject } from 'vitest'
+import { type Database, openDatabase } from '../../src/storage/database.ts'
 import { openSession } from '../../src/storage/session.ts'
 import { releaseLater } from './release.ts'
 
@@ -41,6 +42,13 @@ export async function testDatabase(server = inject('postgresUrl')): Promise<Test
   pool.on('error', () => {})
   releaseLater(() => pool.end())
   return { url: target.href, pool }
+}
+
+/** Postern's own connections to a database, for this test or file. */
+export function databaseAt(url: string, maxConnections: number): Database {
+  const database = openDatabase(url, { maxConnections, onError: () => {} })
+  releaseLater(() => database.close())
+  return database
 }
 
 async function runSql(server: string, sql: string): Promise<void> {

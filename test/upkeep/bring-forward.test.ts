@@ -1,24 +1,15 @@
-import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import type { SendJob } from '../../src/notice/job.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
-import { openDatabase } from '../../src/storage/database.ts'
 import { startBringForward } from '../../src/upkeep/bring-forward.ts'
-import { testDatabase } from '../tools/database.ts'
+import { databaseAt, testDatabase } from '../tools/database.ts'
+import { newWelcome } from '../tools/notices.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const hourMs = 3_600_000
-
-const noticeRow = (id: string, kind: 'captcha' | 'notice' = 'notice') =>
-  ({
-    ...{ id, app: 'default', kind, scene: null, template: 'welcome', locale: 'en' },
-    channel: 'sms',
-    ...{ recipient: '+8613800138000', recipientHash: randomBytes(16), ttlMs: 86_400_000 },
-    sealedParams: Buffer.from('sealed'),
-  }) as const
 
 /** A worker over a list of parked notices. `onAdd` is called for each that it brings forward. */
 function open(parked: number, onAdd: (defer: () => void) => void, waiting = () => 0) {
@@ -93,11 +84,10 @@ test('the limit admits some hundreds in a step: so many are taken, again and aga
 
 test('deferredCount: of the notices taken, those that any worker has deferred again', async () => {
   const { url, pool } = await testDatabase()
-  const database = openDatabase(url, { maxConnections: 2, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 2)
   const store = createNoticeStore(database, { claimMs: 10_000 })
   const all = Array.from({ length: 5 }, newId)
-  for (const id of all) await store.insert(noticeRow(id))
+  for (const id of all) await store.insert(newWelcome({ id, ttlMs: 24 * hourMs }))
   await pool.query(`UPDATE notice SET due_at = now() + interval '1 hour'`)
   const { notices, dueAt } = await store.takeParked(4, 60_000, 15_000)
   const ids = notices.map(({ id }) => id)
@@ -127,12 +117,11 @@ test('jobs wait for a worker: none is taken until fewer wait', async () => {
 
 test('takeParked: the earliest bulk notices that only a limit delays, each once, and in parts', async () => {
   const { url, pool } = await testDatabase()
-  const database = openDatabase(url, { maxConnections: 2, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 2)
   const store = createNoticeStore(database, { claimMs: 10_000 })
   async function parked(inMs: number, facts: { kind?: 'captcha'; attempts?: string } = {}) {
     const id = newId()
-    await store.insert(noticeRow(id, facts.kind))
+    await store.insert(newWelcome({ id, kind: facts.kind ?? 'notice', ttlMs: 24 * hourMs }))
     await pool.query(
       `UPDATE notice SET due_at = now() + $2 * interval '1 millisecond', attempts = $3 WHERE id = $1`,
       [id, inMs, facts.attempts ?? '[]'],

@@ -3,9 +3,8 @@ import type { eventTypes } from '../../src/base/event-types.ts'
 import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import { createEventOutbox, type EventOutbox } from '../../src/notice/event-outbox.ts'
-import { openDatabase } from '../../src/storage/database.ts'
 import { type Receiver, startEventDispatcher } from '../../src/upkeep/event-dispatcher.ts'
-import { moveDatabaseClock, testDatabase, useMovedClock } from '../tools/database.ts'
+import { databaseAt, moveDatabaseClock, testDatabase, useMovedClock } from '../tools/database.ts'
 import { releaseLater } from '../tools/release.ts'
 
 export const secret = 'a secret of the dispatcher tests'
@@ -22,8 +21,7 @@ export async function openOutbox(options: { pollMs?: number; isClockFrozen?: boo
     // The connection that moved the clock uses it too.
     await pool.query(useMovedClock)
   }
-  const database = openDatabase(url, { maxConnections: 4, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 4)
   const store = createEventOutbox(database)
   const metrics = createMetrics({ process: 'worker' })
   const log = createLog({ level: 'silent', process: 'test' })

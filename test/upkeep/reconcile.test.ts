@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Pool } from 'pg'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
@@ -6,9 +5,9 @@ import { createLog } from '../../src/base/log.ts'
 import { createMetrics } from '../../src/base/metrics.ts'
 import type { SendJob } from '../../src/notice/job.ts'
 import { createNoticeStore, type NoticeStore } from '../../src/notice/store.ts'
-import { openDatabase } from '../../src/storage/database.ts'
 import { type ReconcilerDeps, startReconciler } from '../../src/upkeep/reconcile.ts'
-import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
+import { databaseAt, moveDatabaseClock, testDatabase } from '../tools/database.ts'
+import { insertNotices, type NoticeRow, newNotice } from '../tools/notices.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -22,8 +21,7 @@ function startOver(
   replaced: Partial<NoticeStore> = {},
   deps: Partial<ReconcilerDeps> = {},
 ) {
-  const database = openDatabase(url, { maxConnections: 2, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 2)
   const store = createNoticeStore(database, { claimMs: 10_000 })
   const queued: string[] = []
   const reconciler = startReconciler({
@@ -55,13 +53,8 @@ async function insertOverdue(
   seconds = 60,
   channel = 'sms',
 ) {
-  const ids = Array.from({ length: count }, () => newId())
-  await pool.query(
-    `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, due_at, created_at, expires_at)
-     SELECT id, 'default', $2, $4, '', 'welcome', 'en', now() - $3 * interval '1 s', now(), now() + interval '1 day'
-     FROM unnest($1::uuid[]) AS id`,
-    [ids, kind, seconds, channel],
-  )
+  const row = { kind, channel, due_at: new Date(Date.now() - seconds * 1_000) }
+  const ids = await insertNotices(pool, Array<NoticeRow>(count).fill(row))
   return ids as [string, ...string[]]
 }
 
@@ -70,12 +63,9 @@ test('a notice that has been due for less than 5 s is left to the job that carri
   const nowMs = Date.UTC(2026, 10, 21)
   await moveDatabaseClock(testing, `to_timestamp(${nowMs / 1_000})`)
   async function due(agoMs: number): Promise<string> {
-    const id = newId(nowMs)
-    await testing.pool.query(
-      `INSERT INTO notice (id, app, kind, channel, recipient_hash, template, locale, due_at, created_at, expires_at)
-       VALUES ($1, 'default', 'notice', 'sms', '', 'welcome', 'en', $2, $2, $2)`,
-      [id, new Date(nowMs - agoMs)],
-    )
+    const due_at = new Date(nowMs - agoMs)
+    const row = { id: newId(nowMs), due_at, created_at: due_at, expires_at: due_at }
+    const [id = ''] = await insertNotices(testing.pool, [row])
     return id
   }
   for (const agoMs of [4_999, 0, -60_000]) await due(agoMs)
@@ -123,27 +113,10 @@ test('more bulk is overdue than a pass takes: a code is queued first, although t
 
 test('four reconcilers: each overdue notice is queued exactly once, however often they look (I11)', async () => {
   const { url, pool } = await testDatabase()
-  const database = openDatabase(url, { maxConnections: 8, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 8)
   const store = createNoticeStore(database, { claimMs: 10_000 })
   const ids = Array.from({ length: 300 }, () => newId())
-  await Promise.all(
-    ids.map((id) =>
-      store.insert({
-        id,
-        app: 'default',
-        kind: 'captcha',
-        channel: 'sms',
-        recipient: '+8613800138000',
-        recipientHash: randomBytes(16),
-        scene: 'login',
-        template: 'captcha',
-        locale: 'en',
-        sealedParams: Buffer.from('sealed'),
-        ttlMs: 300_000,
-      }),
-    ),
-  )
+  await Promise.all(ids.map((id) => store.insert(newNotice({ id }))))
   await pool.query(`UPDATE notice SET due_at = now() - interval '1 minute'`)
 
   const queued: string[] = []

@@ -6,7 +6,8 @@ import { removeOldKeys } from '../../src/notice/idempotency.ts'
 import { openDatabase } from '../../src/storage/database.ts'
 import { notices, spansToMake } from '../../src/upkeep/partitions.ts'
 import { type RetentionPolicy, retain, startRetention } from '../../src/upkeep/retention.ts'
-import { moveDatabaseClock, testDatabase } from '../tools/database.ts'
+import { databaseAt, moveDatabaseClock, testDatabase } from '../tools/database.ts'
+import { insertNotices } from '../tools/notices.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -24,8 +25,7 @@ async function table() {
   const testing = await testDatabase()
   const { url, pool } = testing
   const open = () => {
-    const database = openDatabase(url, { maxConnections: 3, onError: () => {} })
-    releaseLater(() => database.close())
+    const database = databaseAt(url, 3)
     return database
   }
   const database = open()
@@ -48,16 +48,13 @@ async function table() {
 
   /** `createdAtMs` is by PostgreSQL's clock, `atMs` by the clock of the process that made the id. */
   async function insertMany(count: number, atMs: number, state = 'sent', createdAtMs = atMs) {
-    const ids = Array.from({ length: count }, (_, index) => newId(atMs + index))
-    await pool.query(
-      `INSERT INTO notice (id, app, kind, channel, recipient, recipient_hash, template, locale, state,
-                           due_at, created_at, expires_at)
-       SELECT id, 'default', 'notice', 'sms', $5, $2, 'welcome', 'en', $3,
-              CASE WHEN $3 = 'pending' THEN now() END, $4, $4
-       FROM unnest($1::uuid[]) AS new (id)`,
-      [ids, randomBytes(16), state, new Date(createdAtMs), recipient],
-    )
-    return ids
+    const at = new Date(createdAtMs)
+    const row = {
+      ...{ recipient, recipient_hash: `\\x${randomBytes(16).toString('hex')}`, state },
+      ...{ due_at: state === 'pending' ? new Date() : null, created_at: at, expires_at: at },
+    }
+    const ids = Array.from({ length: count }, (_, index) => ({ id: newId(atMs + index), ...row }))
+    return insertNotices(pool, ids)
   }
   const insert = async (...row: [atMs: number, state?: string, createdAtMs?: number]) =>
     (await insertMany(1, ...row))[0] as string
@@ -345,8 +342,7 @@ describe('what erasing costs', () => {
     await moveDatabaseClock({ pool }, `to_timestamp(${nowMs / 1_000})`)
     await insertMany(100, past)
     await pool.query(slowDown(0.05))
-    const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
-    releaseLater(() => database.close())
+    const database = databaseAt(url, 1)
     const stopping = new AbortController()
     const failed = vi.fn()
     const pass = retain({
@@ -367,8 +363,7 @@ describe('what erasing costs', () => {
 describe('Idempotency-Keys', () => {
   test('half of the time is left to sends', async () => {
     const { url } = await table()
-    const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
-    releaseLater(() => database.close())
+    const database = databaseAt(url, 1)
     const times: number[] = []
     const removeOldKeys = async () => {
       times.push(performance.now())
@@ -449,8 +444,7 @@ test('four workers at once: no error, one table (I11)', async () => {
 
 test('stopped in the middle of a statement: it ends at once and reports nothing', async () => {
   const { url, pool } = await table()
-  const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 1)
   const holder = await pool.connect()
   await holder.query('BEGIN; LOCK TABLE notice_default IN SHARE UPDATE EXCLUSIVE MODE')
   const stopping = new AbortController()

@@ -5,13 +5,12 @@ import { createKeyStore } from '../../../src/access/key-store.ts'
 import type { Finding } from '../../../src/base/finding.ts'
 import { everyApp } from '../../../src/base/names.ts'
 import { examine } from '../../../src/main/commands/examine.ts'
-import { openDatabase } from '../../../src/storage/database.ts'
 import { migrate } from '../../../src/storage/migrate.ts'
+import { databaseAt } from '../../tools/database.ts'
 import { startDns, useDns } from '../../tools/dns.ts'
 import { ownPostgres, ownRedis } from '../../tools/own-servers.ts'
 import { posternEnv } from '../../tools/postern.ts'
 import { runCommand } from '../../tools/processes.ts'
-import { releaseLater } from '../../tools/release.ts'
 import { startSmtp } from '../../tools/smtp.ts'
 
 const SECRET = '3b1f9c0e7a5d42868f13e6d90b7c52a4f8e1d3c6b5a79081726354afbecd0912'
@@ -99,8 +98,7 @@ test('no error: exit code 0', async () => {
 })
 
 test('apps that share counts: only valid keys of servers and pages count, not ended keys or operators', async () => {
-  const opened = openDatabase(database.url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => opened.close())
+  const opened = databaseAt(database.url, 1)
   const keys = createKeyStore(opened)
   const told = async () => {
     const findings = await examine(envOf(byWebhook))

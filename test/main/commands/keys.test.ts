@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest'
 import { createApiKeys } from '../../../src/access/api-keys.ts'
-import { openDatabase } from '../../../src/storage/database.ts'
-import { testDatabase } from '../../tools/database.ts'
+import { databaseAt, testDatabase } from '../../tools/database.ts'
 import { runCommand } from '../../tools/processes.ts'
-import { releaseLater } from '../../tools/release.ts'
 
 const { url, pool } = await testDatabase()
 const keys = (...args: string[]) => runCommand('keys', args, { DATABASE_URL: url })
@@ -16,8 +14,7 @@ test('keys: create shows a key that works once, list never shows it, revoke ends
   expect(created.code).toBe(0)
   const [, id, app, token] = /id: +(\S+)\napp: +(\S+)\nkey: +(\S+)\n/.exec(created.stdout) ?? []
   expect(app).toBe('shop')
-  const database = openDatabase(url, { maxConnections: 1, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = databaseAt(url, 1)
   expect(await createApiKeys(database).find(token as string)).toEqual({
     id,
     app: 'shop',
