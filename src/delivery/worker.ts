@@ -125,22 +125,21 @@ export function startDeliveryWorker(deps: {
     channel,
     /** Milliseconds since its last job ended; 0 while a job runs. */
     idleMs: () => (active > 0 ? 0 : performance.now() - lastProgressMs),
-    /** Accepts no more jobs. Resolves when the jobs under way have ended. BullMQ alone would wait for an absent Redis. */
+    /** Accepts no more jobs. Resolves when the jobs under way have ended, and does not wait for an absent Redis. */
     async close(): Promise<void> {
       isClosing = true
       clearTimeout(again)
       places.close()
-      const closed = worker.close().then(() => true)
-      let isClosed = false
+      const paused = worker.pause().then(
+        () => true,
+        () => true,
+      )
+      let isPaused = false
       do {
         if (active > 0) await new Promise<void>((resolve) => (onIdle = resolve))
-        isClosed = await orLate(closed, redisMs, () => false)
-      } while (!isClosed && active > 0)
-      if (isClosed) return
-      // BullMQ ends these two last. They keep a timer and a connection.
-      // biome-ignore lint/complexity/useLiteralKeys: TypeScript lets only this form through to a protected member
-      await worker['lockManager'].close()
-      await orLate(worker.getBackend().close(true), redisMs, () => {})
+        isPaused = await orLate(paused, redisMs, () => false)
+      } while (!isPaused && active > 0)
+      await orLate(worker.close(true), redisMs, () => {})
     },
   }
 }
