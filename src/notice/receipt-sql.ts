@@ -4,8 +4,9 @@ import { insertEvents, type WantedEvents } from './outbox.ts'
 import { isNewsSql, suppressSql } from './suppressions.ts'
 import { makeNextWayDue } from './verifications.ts'
 
-const receiptRows = `unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
-    WITH ORDINALITY AS r (provider, message_id, notice_id, outcome, detail, other_message_id, recipients, reference, n)`
+const receiptRows = `unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bool[])
+    WITH ORDINALITY AS r (provider, message_id, notice_id, outcome, detail, other_message_id, recipients, reference,
+                          is_refunded, n)`
 
 /** Numbers are international, or national with zeros before them, so the ends are compared. */
 const isRecipient = `(r.recipients IS NULL OR notice.recipient IS NULL OR EXISTS (
@@ -73,15 +74,15 @@ const keptOutcome = `CASE WHEN r.outcome IN ('failed', 'bounced') THEN 'failed' 
 
 export const keepSql = `
   INSERT INTO early_receipt (provider, reference, message_id, notice_id, outcome, detail, other_message_id,
-                             recipients, look_at, suppresses)
+                             recipients, is_refunded, look_at, suppresses)
   SELECT r.provider, r.reference, r.message_id, r.notice_id, ${keptOutcome}, r.detail, r.other_message_id,
-         r.recipients, now() + interval '1 second', CASE WHEN r.outcome NOT IN ('delivered', 'failed') THEN r.outcome END
+         r.recipients, r.is_refunded, now() + interval '1 second', CASE WHEN r.outcome NOT IN ('delivered', 'failed') THEN r.outcome END
   FROM ${receiptRows}
   ON CONFLICT DO NOTHING`
 
 const rowColumns = `provider, message_id AS "messageId", notice_id AS "noticeId",
   coalesce(suppresses, outcome) AS outcome, detail,
-  other_message_id AS "otherMessageId", recipients`
+  other_message_id AS "otherMessageId", recipients, is_refunded AS "isRefunded"`
 
 export const findSql = `SELECT ${rowColumns} FROM early_receipt WHERE notice_id = $1 LIMIT 1`
 

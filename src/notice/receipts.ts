@@ -31,6 +31,7 @@ interface Row {
   otherMessageId: string | null
   /** Joined by commas. */
   recipients: string | null
+  isRefunded: boolean
 }
 
 /**
@@ -88,8 +89,7 @@ export function createReceipts(
           const fate = row === undefined ? 'malformed' : await apply(row)
           // The notice with this id and number may be sent at this moment.
           if (row && isUnused(fate)) await keep(row)
-          count(provider, fate === 'unmatched' ? 'early' : fate)
-          if (receipt.isRefunded && fate === receipt.outcome) metrics.refunds.inc({ provider })
+          count(row ?? { provider }, fate === 'unmatched' ? 'early' : fate)
         }),
       )
     },
@@ -113,9 +113,13 @@ export function createReceipts(
     if (provider !== undefined && isReason(reason)) metrics.suppressions.inc({ provider, reason })
   }
 
-  function count(provider: string, result: Fate | 'malformed' | 'early'): void {
+  function count(
+    { provider, outcome, isRefunded }: Pick<Row, 'provider'> & Partial<Row>,
+    result: Fate | 'malformed' | 'early',
+  ): void {
     metrics.receipts.inc({ provider, result })
     if (isUnused(result)) onUnused(provider, result)
+    if (isRefunded && result === outcome) metrics.refunds.inc({ provider })
   }
 
   /** Returns the number of receipts that were tried. */
@@ -130,10 +134,10 @@ export function createReceipts(
     if (gone.length > 0) {
       await database.query('receipt-forget', forgetSql, columns(gone, ['provider', referenceOf]))
     }
-    rows.forEach(({ provider, isOver }, index) => {
+    rows.forEach((row, index) => {
       const fate = fates[index] as Fate
       // A receipt for another number was counted when it arrived.
-      if (fate === 'unmatched' ? isOver : fate !== 'other_recipient') count(provider, fate)
+      if (fate === 'unmatched' ? row.isOver : fate !== 'other_recipient') count(row, fate)
     })
     return rows.length
   }
@@ -165,6 +169,7 @@ function rowOf(provider: string, receipt: Receipt): Row | undefined {
     detail: detail?.replaceAll(/[^\x20-\x7e]/g, '').slice(0, 100) || null,
     otherMessageId: isForeignId(otherMessageId) ? otherMessageId : null,
     recipients: recipients?.join(',') || null,
+    isRefunded: receipt.isRefunded === true,
   }
   return row.messageId === null && row.noticeId === null ? undefined : row
 }
@@ -178,4 +183,5 @@ const columnsOf = (rows: readonly Row[]) =>
     ...(['provider', 'messageId', 'noticeId', 'outcome', 'detail'] as const),
     ...(['otherMessageId', 'recipients'] as const),
     referenceOf,
+    'isRefunded',
   ])

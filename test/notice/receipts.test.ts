@@ -166,6 +166,22 @@ test.for([
   },
 )
 
+test('a refund in a receipt that came before Postern’s `sent` is counted once the notice is sent, and once', async () => {
+  const refunds = async () =>
+    (await metrics.refunds.get()).values.find(({ labels }) => labels.provider === 'a')?.value ?? 0
+  const before = await refunds()
+  const { id, writeSent } = await claimed()
+  const receipt: Receipt = { messageId: `m-${id}`, outcome: 'failed', isRefunded: true }
+  await receipts.take('a', [receipt])
+  expect(await refunds()).toBe(before)
+  await writeSent()
+  await pool.query(`UPDATE early_receipt SET look_at = now() WHERE message_id = $1`, [`m-${id}`])
+  await receipts.sweep()
+  await receipts.take('a', [receipt])
+  expect((await stateOf(id)).state).toBe('failed')
+  expect(await refunds()).toBe(before + 1)
+})
+
 test('a bounce that follows another receipt before Postern’s `sent` begins its suppression too', async () => {
   const { id, writeSent } = await claimed()
   await receipts.take('a', [{ messageId: `m-${id}`, outcome: 'delivered' }])
