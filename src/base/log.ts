@@ -7,10 +7,25 @@ import { createRequire } from 'node:module'
 import { pino } from 'pino'
 import { errorFacts } from './error-facts.ts'
 import { createLogOutput } from './log-output.ts'
-import type { BackgroundTask } from './metrics.ts'
 import { createSample } from './sample.ts'
 import { traceFields } from './traces.ts'
 import { Unavailable } from './unavailable.ts'
+
+/** Work that no request waits for. */
+export const backgroundTasks = [
+  'requeue',
+  'early_receipts',
+  'conversions',
+  'next_way',
+  'events',
+  'retention',
+  'partitions',
+  'old_rows',
+  'erasure',
+  'bootstrap_key',
+  'decisions',
+] as const
+type BackgroundTask = (typeof backgroundTasks)[number]
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
 

@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { optOut } from './opt-out.ts'
 import { suppressionReasons } from './suppression.ts'
 
+export const receiptOutcomes = ['delivered', 'failed', ...suppressionReasons] as const
+
 /**
  * A receipt is a provider's later report on a message it had accepted. A provider kind reads it, the API accepts it,
  * and `src/notice/receipts.ts` moves the notice. All three share these types.
@@ -24,7 +26,7 @@ const receipt = z.object({
    * `bounced`: there is no such recipient. `complained`: the person reported the message as spam. `opted_out`: the person
    * wants no messages of this provider.
    */
-  outcome: z.enum(['delivered', 'failed', ...suppressionReasons]),
+  outcome: z.enum(receiptOutcomes),
   /** The provider gave back the price of the message. */
   isRefunded: z.literal(true).optional(),
   /** Milliseconds since 1970, by the provider's clock. */

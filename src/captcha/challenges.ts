@@ -4,7 +4,6 @@
  * If the process dies with the request, the answer stays used until it expires, and the next request needs a new one.
  */
 import { randomUUID } from 'node:crypto'
-import type { Metrics } from '../base/metrics.ts'
 import { createOnce } from '../base/redis-once.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createTurns } from '../base/turns.ts'
@@ -18,6 +17,7 @@ import {
 } from '../rules/refused.ts'
 import { createAltcha } from './altcha.ts'
 import type { ChallengeKind, Offer } from './challenge-kind.ts'
+import type { CaptchaMetrics } from './metrics.ts'
 import { createPressure } from './pressure.ts'
 import { createSiteverify, type SiteverifySettings } from './siteverify.ts'
 
@@ -42,7 +42,7 @@ export function createChallenges(deps: {
   kind: ChallengeKind
   redis: RedisClient
   keyPrefix: string
-  metrics: Pick<Metrics, 'challenges'>
+  metrics: Pick<CaptchaMetrics, 'challenges'>
 }) {
   const { kind, redis, keyPrefix, metrics } = deps
   const pressure = createPressure()

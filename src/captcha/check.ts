@@ -9,7 +9,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Channel } from '../base/channel.ts'
 import type { CodeId } from '../base/ids.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import { type Caller, type Origin, originOf } from '../rules/caller.ts'
@@ -24,6 +23,7 @@ import { addressesOf } from './code-names.ts'
 import type { CodeOwner, CodeStore, SharedOwner } from './code-store.ts'
 import { createGuessCounts, targetOf, typedOf } from './guess-counts.ts'
 import type { KnownBrowsers } from './known-browsers.ts'
+import type { CaptchaMetrics } from './metrics.ts'
 import type { Passes } from './passes.ts'
 import { createProofs, type Proof, proofIn } from './proofs.ts'
 
@@ -87,7 +87,7 @@ export function createCheckCaptcha(deps: {
   code: { length: number; own: boolean }
   passes: Pick<Passes, 'issue'>
   known: Pick<KnownBrowsers, 'laneOfAll' | 'issue'>
-  metrics: Pick<Metrics, 'checks'>
+  metrics: Pick<CaptchaMetrics, 'checks'>
   events: Pick<CaptchaEvents, 'passed' | 'ended' | 'locked'>
   testRecipients: Pick<TestRecipients, 'isTestRecipient'>
   /** PostgreSQL's time. */

@@ -14,10 +14,11 @@ export const signInPolicies: RawPolicies = {
   signIn: [{ name: 'address', key: '{ip}', lockout: { limit: 10, window: '5m', lock: '5m' } }],
 }
 
+export const signInOutcomes = ['ok', 'wrong', 'not_operator', 'wait'] as const
+
 export type SignedIn =
   | { kind: 'ok'; key: ApiKey }
-  | { kind: 'wrong' }
-  | { kind: 'not_operator' }
+  | { kind: 'wrong' | 'not_operator' }
   | { kind: 'wait'; retryAfterMs: number }
 
 export type SignIn = ReturnType<typeof createSignIn>

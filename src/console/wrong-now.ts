@@ -1,4 +1,5 @@
 /** Faults of the service as a whole that exist now, with their beginning. The most urgent is first. */
+import type { NoticeKind } from '../notice/states.ts'
 import { type Delivery, lateSeconds } from './delivery-page.ts'
 import type { CountedHour } from './last-day.ts'
 import type { ConsoleWords } from './page.ts'
@@ -8,7 +9,7 @@ export interface Wrong {
   provider?: string
   /** Share of a provider's messages that it accepted, in the last two hours. */
   percent?: number
-  kind?: 'captcha' | 'notice'
+  kind?: NoticeKind
   /** Undefined if unknown. */
   sinceMs?: number | undefined
   /** The page that shows more. */

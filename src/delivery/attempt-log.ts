@@ -1,9 +1,9 @@
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeOutcome } from '../notice/record.ts'
 import type { Attempt } from '../notice/states.ts'
 import type { Answered } from './guarded-provider.ts'
+import type { DeliveryMetrics } from './metrics.ts'
 import { meanings, unknowns } from './retry.ts'
 
 /** The provider of a call. */
@@ -20,7 +20,7 @@ export type AttemptLog = ReturnType<typeof createAttemptLog>
 /** The attempts for one notice. Each attempt is counted, logged and kept for the row. */
 export function createAttemptLog(
   notice: Pick<OpenNotice, 'id' | 'attempts' | 'suppressions'>,
-  deps: { metrics: Metrics; log: Log },
+  deps: { metrics: DeliveryMetrics; log: Log },
 ) {
   const { metrics, log } = deps
   const made: Attempt[] = []

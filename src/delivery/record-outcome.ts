@@ -5,7 +5,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../base/backoff.ts'
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { noteInSpan } from '../base/traces.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import type { OpenNotice } from '../notice/claim.ts'
@@ -13,6 +12,7 @@ import type { NoticeOutcome } from '../notice/record.ts'
 import type { Attempt, UnsentReason } from '../notice/states.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { AttemptLog } from './attempt-log.ts'
+import type { DeliveryMetrics } from './metrics.ts'
 
 /** The outcome of a claim, without the id, the number of claims and the attempts. */
 export type ClaimOutcome = Pick<NoticeOutcome, 'provider' | 'providerMessageId'> &
@@ -34,7 +34,7 @@ export function sentBy(provider: string, providerMessageId?: string | null): Cla
 
 export function createRecordOutcome(deps: {
   store: Pick<NoticeStore, 'record'>
-  metrics: Metrics
+  metrics: DeliveryMetrics
   log: Log
 }) {
   const { store, metrics, log } = deps

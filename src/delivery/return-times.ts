@@ -12,10 +12,12 @@ export function createReturnTimes(
     (isUrgent ? urgent : bulk)(soonestMs, spacingMs)
 }
 
+export const deferralReasons = ['paused', 'circuit', 'busy', 'pace', 'quota', 'limiter'] as const
+
 /** A provider was not called. */
 export interface Deferred {
   kind: 'deferred'
-  reason: 'paused' | 'circuit' | 'busy' | 'pace' | 'quota' | 'limiter'
+  reason: (typeof deferralReasons)[number]
   retryInMs: number
 }
 

@@ -7,15 +7,16 @@
 import { randomUUID } from 'node:crypto'
 import { startCountdown } from '../base/deadline.ts'
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import { type Claim, type ClaimAsked, claimMsFor, type OpenNotice } from '../notice/claim.ts'
 import type { Producer } from '../notice/producer.ts'
+import type { NoticeKind } from '../notice/states.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { SendResult } from '../providers/provider.ts'
 import { createAttemptLog } from './attempt-log.ts'
 import type { Answered, GuardedProvider } from './guarded-provider.ts'
+import type { DeliveryMetrics } from './metrics.ts'
 import {
   type ClaimOutcome,
   createRecordOutcome,
@@ -52,12 +53,12 @@ export function createRounds(deps: {
   settleCode: (notice: OpenNotice) => Promise<'current' | 'gone' | 'lost'>
   /** True if the policy file refuses this recipient, perhaps only since the notice was accepted. */
   isRefused: (notice: Pick<OpenNotice, 'channel' | 'recipient'>) => boolean
-  retry: Record<'captcha' | 'notice', RetryPolicy>
+  retry: Record<NoticeKind, RetryPolicy>
   /** Time limit of one provider call, until the message is handed over. */
   timeoutMs: number
   /** Further time for the answer. */
   answerMs?: number
-  metrics: Metrics
+  metrics: DeliveryMetrics
   log: Log
 }) {
   const { store, settleCode, isRefused, timeoutMs, answerMs = 0 } = deps

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { isIP } from 'node:net'
-import type { Metrics } from '../base/metrics.ts'
+import type { Meter } from '../base/meter.ts'
 import type { Readiness } from './readiness.ts'
 import { createHttpServer, type HttpServer } from './server.ts'
 
@@ -9,7 +9,7 @@ import { createHttpServer, type HttpServer } from './server.ts'
  * the console, if this process has one.
  */
 export function createAdminServer(deps: {
-  metrics: Metrics
+  metrics: Pick<Meter, 'registry'>
   /** Updates the gauges before each scrape. */
   measure: () => Promise<void>
   /** `isUseful`: true if a proxy should send requests to this process, because it can answer some of them. */

@@ -9,12 +9,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Request, Response } from 'express'
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { Overloaded } from '../base/unavailable.ts'
 import { addressOf } from './address.ts'
 import { maxBodyBytes } from './body.ts'
 import { allowOrigin } from './cors.ts'
+import type { HttpMetrics } from './metrics.ts'
 import { type Answer, problemAnswer } from './problem.ts'
 import { beginRequest, createEndRequest, type Facts } from './request-record.ts'
 import { unavailable, write } from './respond.ts'
@@ -29,7 +29,7 @@ export function createEarlyRefusal(deps: {
   routes: readonly Route[]
   /** The key as it was when PostgreSQL was last asked. */
   lastKnown: (token: string) => Key | undefined
-  metrics: Metrics
+  metrics: HttpMetrics
   log: Log
   underWay: UnderWay
 }): EarlyRefusal {

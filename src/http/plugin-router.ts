@@ -6,10 +6,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { RequestHandler } from 'express'
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { Problem, problems } from '../base/problems.ts'
 import { statusOfRequestFault } from '../base/request-fault.ts'
 import { addressOf } from './address.ts'
+import type { HttpMetrics } from './metrics.ts'
 import { invalid } from './problem.ts'
 import {
   beginRequest,
@@ -47,7 +47,7 @@ export const pluginCall = (): PluginCall =>
 /** Paths unknown to the router go on to the next handler. */
 export function createPluginRouter(
   { name, router }: NamedRouter,
-  deps: { respond: Respond; metrics: Metrics; log: Log; underWay: UnderWay },
+  deps: { respond: Respond; metrics: HttpMetrics; log: Log; underWay: UnderWay },
 ): RequestHandler {
   const { respond, metrics, underWay } = deps
   const endRequest = createEndRequest(deps)

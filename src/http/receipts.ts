@@ -1,7 +1,7 @@
-import type { Metrics } from '../base/metrics.ts'
 import type { OptOut } from '../base/opt-out.ts'
 import { Problem } from '../base/problems.ts'
 import type { Receipt, ReceiptReader } from '../base/receipt.ts'
+import type { NoticeMetrics } from '../notice/metrics.ts'
 import { invalid } from './problem.ts'
 import { unavailable } from './respond.ts'
 import { defineRoute, type Route, type RouteRequest } from './route.ts'
@@ -16,7 +16,7 @@ export function receiptRoutes(deps: {
   /** Resolves when the receipts are in the database. */
   takeReceipts: (provider: string, receipts: readonly Receipt[]) => Promise<void>
   takeOptOut: (provider: string, optOut: OptOut) => Promise<void>
-  metrics: Metrics
+  metrics: Pick<NoticeMetrics, 'receipts'>
 }): [Route, Route] {
   const { readers, takeReceipts, takeOptOut, metrics } = deps
 

@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Request } from 'express'
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { hasActiveSpan, inSpan, noteIn, type Span, startSpan } from '../base/traces.ts'
 import { Overloaded } from '../base/unavailable.ts'
 import { NoRoom } from './body.ts'
+import type { HttpMetrics } from './metrics.ts'
 
 /** Facts in a request's log line besides the route: ids and names only. */
 export type Facts = Record<string, string | number>
@@ -42,7 +42,7 @@ export function beginRequest({ headers }: Request, waitedMs = 0): Call {
   return { startMs, waitedMs, requestId, facts: {} }
 }
 
-export function createEndRequest({ metrics, log }: { metrics: Metrics; log: Log }) {
+export function createEndRequest({ metrics, log }: { metrics: HttpMetrics; log: Log }) {
   /** `route` is the path of the contract, never the path of the request. */
   return function endRequest(route: string, request: Request, call: Call, status: number): void {
     const { startMs, requestId, facts, span, failure } = call

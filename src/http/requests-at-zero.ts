@@ -1,5 +1,5 @@
-import type { Metrics } from '../base/metrics.ts'
 import { problems } from '../base/problems.ts'
+import type { HttpMetrics } from './metrics.ts'
 import { problemCodesOf } from './openapi.ts'
 import { knownMethods } from './request-record.ts'
 import { methodsOf, type Route } from './route.ts'
@@ -10,7 +10,7 @@ const preflightStatuses = [
 ]
 
 /** Starts request counters at 0 for every answer of the contract. Other answers get a counter when they occur. */
-export function startRequestsAtZero(metrics: Metrics, routes: readonly Route[]): void {
+export function startRequestsAtZero(metrics: HttpMetrics, routes: readonly Route[]): void {
   for (const route of routes) {
     const statuses = new Set([
       ...Object.keys(route.answers).map(Number),

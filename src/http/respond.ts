@@ -3,12 +3,12 @@ import type { ServerResponse } from 'node:http'
 import type { Request, Response } from 'express'
 import { createBatcher } from '../base/batcher.ts'
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import type { Refused } from '../rules/refused.ts'
 import { addressOf } from './address.ts'
 import { ClientGone, NoRoom } from './body.ts'
+import type { HttpMetrics } from './metrics.ts'
 import { type Answer, problemAnswer, problemOf } from './problem.ts'
 import {
   beginRequest,
@@ -31,7 +31,7 @@ type Work = (call: Call) => Promise<RouteResult>
 export type Respond = ReturnType<typeof createRespond>
 
 export function createRespond(deps: {
-  metrics: Metrics
+  metrics: HttpMetrics
   log: Log
   /** Counts requests under way, and refuses new ones while the process stops. */
   underWay: UnderWay

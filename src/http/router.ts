@@ -26,7 +26,6 @@ import express, {
   type Router,
 } from 'express'
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { Problem } from '../base/problems.ts'
 import { inSpan } from '../base/traces.ts'
 import type { Caller } from '../rules/caller.ts'
@@ -36,6 +35,7 @@ import type { BodyShare } from './body-room.ts'
 import { createBrowserScript } from './browser-script.ts'
 import { createCors, isPreflight } from './cors.ts'
 import { isLocalCaller } from './local-caller.ts'
+import type { HttpMetrics } from './metrics.ts'
 import { createPluginRouter, type NamedRouter } from './plugin-router.ts'
 import { invalid } from './problem.ts'
 import { createReadingPage } from './reading-page.ts'
@@ -51,7 +51,7 @@ export function createRouter(deps: {
   findKey: (token: string) => Promise<Key | null>
   /** True if a valid publishable key lists it. Throws Unavailable if that is not known now. */
   isListedOrigin: (origin: string) => Promise<boolean>
-  metrics: Metrics
+  metrics: HttpMetrics
   log: Log
   /** Counts requests under way, and refuses new ones while the process stops. */
   underWay: UnderWay
@@ -232,7 +232,7 @@ function answerBadPath(respond: Respond): ErrorRequestHandler {
 
 /** For the standalone API: the last handler. */
 export function answerUnknownPath(deps: {
-  metrics: Metrics
+  metrics: HttpMetrics
   log: Log
   underWay: UnderWay
 }): RequestHandler {

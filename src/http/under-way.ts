@@ -3,11 +3,11 @@
  * A send that was cut off between its quota and its row would answer 503 and keep its uses.
  */
 import { orLate } from '../base/deadline.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { startSocketWait } from '../base/socket-wait.ts'
 import { createTurns, type Sharer } from '../base/turns.ts'
 import { Overloaded } from '../base/unavailable.ts'
 import { createBodyRoom } from './body-room.ts'
+import type { HttpMetrics } from './metrics.ts'
 
 /** The longest wait for bodies at the end. Work with a complete body ends much earlier. */
 const lastBodiesMs = 5_000
@@ -49,7 +49,7 @@ export function createUnderWay({
   bodiesMs = lastBodiesMs,
   maxBodyBytes = 16_777_216,
   work = turnsOfWork as Parameters<typeof createTurns>[0],
-  waitSeconds = undefined as Metrics['waitSeconds'] | undefined,
+  waitSeconds = undefined as HttpMetrics['waitSeconds'] | undefined,
 } = {}) {
   const socketWait = startSocketWait()
   const turns = { work: createTurns(work), reads: createTurns(turnsOfReads) }

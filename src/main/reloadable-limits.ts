@@ -1,6 +1,5 @@
 /** The limiter, and the settings that a SIGHUP changes without a restart (config/reloadable-file.ts). Counts are kept. */
 import type { Closers } from '../base/closers.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { createReloadableFile } from '../config/reloadable-file.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { policiesOf } from '../http/plugins.ts'
@@ -8,6 +7,7 @@ import { createLimiter } from '../limiter/index.ts'
 import { policiesInForce } from '../rules/in-force.ts'
 import type { Servers } from '../storage/servers.ts'
 import type { Config } from './load-config.ts'
+import type { Metrics } from './metrics.ts'
 
 /** Uses of a request can be given back within this time. */
 const rememberRequestsMs = 300_000

@@ -4,7 +4,6 @@
  */
 import { type Closers, closeWithinMs, createClosers } from '../base/closers.ts'
 import { createLog, type Log } from '../base/log.ts'
-import { createMetrics, type Metrics } from '../base/metrics.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import type { SuppressFor } from '../base/suppression.ts'
 import { flushSpans } from '../base/traces.ts'
@@ -18,13 +17,13 @@ import { createEventOutbox } from '../notice/event-outbox.ts'
 import { createOptOuts } from '../notice/opt-outs.ts'
 import { createProducer } from '../notice/producer.ts'
 import { createReceipts } from '../notice/receipts.ts'
-import { unsentReasons } from '../notice/states.ts'
 import { createNoticeStore } from '../notice/store.ts'
 import { createSuppressions } from '../notice/suppressions.ts'
 import { createSandboxOutbox } from '../providers/sandbox/outbox.ts'
 import { connectServers, type Servers } from '../storage/servers.ts'
 import { wantedEventTypes } from '../upkeep/event-dispatcher.ts'
 import type { Config } from './load-config.ts'
+import { createMetrics, type Metrics, type ProcessName } from './metrics.ts'
 import { createLimits } from './reloadable-limits.ts'
 
 /** Prefix of every Redis key. Tests use other values, so that their keys do not collide. */
@@ -34,22 +33,18 @@ export type Shared = Readonly<ReturnType<typeof openShared>>
 
 export function openShared(
   config: Config,
-  processName: 'api' | 'worker' | 'demo' | 'embedded',
+  processName: ProcessName,
   keyPrefix: string,
   /** For simulations: replaces the clock of Redis in the limits. */
   clock?: () => number,
 ) {
   const { environment, file } = config
   const closers = createClosers(closeWithinMs + environment.DRAIN_SECONDS * 1_000)
-  const metrics = createMetrics({
-    process: processName,
-    providers: Object.keys(file.providers),
-    unsentReasons,
-  })
+  const metrics = createMetrics(processName, Object.keys(file.providers))
   const log = createLog({
     level: environment.LOG_LEVEL,
     process: processName,
-    onDropped: (lines) => metrics.logDropped.inc(lines),
+    onDropped: (lines) => metrics.logDropped.inc({}, lines),
     onBackgroundFailed: (task) => metrics.backgroundFailures.inc({ task }),
   })
   closers.onClose(() => log.close())

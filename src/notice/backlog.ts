@@ -1,7 +1,7 @@
 /** How much waits to be sent: the queue, the open notices and the events. Every process reads the same. */
-import type { Metrics } from '../base/metrics.ts'
 import { reachRedis } from '../base/unavailable.ts'
 import type { EventOutbox } from './event-outbox.ts'
+import type { NoticeMetrics } from './metrics.ts'
 import type { Producer } from './producer.ts'
 import type { NoticeStore } from './store.ts'
 
@@ -26,7 +26,7 @@ export function createBacklog(deps: {
     },
 
     /** Sets the gauges. A gauge whose server does not answer has no value. */
-    async measure(metrics: Metrics): Promise<void> {
+    async measure(metrics: NoticeMetrics): Promise<void> {
       await Promise.all([
         metrics.queueDepth.measure(producer.depths),
         metrics.oldestPendingSeconds.measure(notices.oldestOpenSeconds),

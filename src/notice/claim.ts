@@ -10,14 +10,14 @@ import type { CodeId } from '../base/ids.ts'
 import type { SuppressFor } from '../base/suppression.ts'
 import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
-import type { Attempt } from './states.ts'
+import type { Attempt, NoticeKind } from './states.ts'
 import { type Suppression, suppressedSql, suppressValues } from './suppressions.ts'
 
 /** An open notice that no worker has claimed, with its state at the time of the read. */
 export interface OpenNotice {
   id: string
   app: string
-  kind: 'captcha' | 'notice'
+  kind: NoticeKind
   channel: Channel
   recipient: string
   scene: string | null

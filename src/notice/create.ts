@@ -10,13 +10,14 @@ import type { Channel } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
 import type { NoticeId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
 import type { SuppressionReason } from '../base/suppression.ts'
 import { activeTraceParent, traced } from '../base/traces.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import { queueSpan } from './job.ts'
+import type { NoticeMetrics } from './metrics.ts'
 import type { Producer } from './producer.ts'
+import type { NoticeKind } from './states.ts'
 import type { NoticeStore } from './store.ts'
 import type { WayBegun } from './verifications.ts'
 
@@ -25,7 +26,7 @@ export type Params = Readonly<Record<string, string | number | boolean>>
 
 export interface NoticeDraft {
   app: string
-  kind: 'captcha' | 'notice'
+  kind: NoticeKind
   channel: Channel
   /** Normalised: E.164 or one address. */
   to: string
@@ -63,7 +64,7 @@ export function createNoticeCreator(deps: {
   hashesOf: (channel: Channel, to: string) => readonly Buffer[]
   /** Encrypts the variables. They can be decrypted only with the same id. */
   seal: (text: string, noticeId: NoticeId) => Buffer
-  metrics: Metrics
+  metrics: NoticeMetrics
   log: Log
   isTestRecipient: (to: string) => boolean
   /** PostgreSQL's time. */

@@ -5,13 +5,14 @@ import type { SuppressFor, SuppressionReason } from '../base/suppression.ts'
 import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
 import { noticeFormat, wayFormat } from './format.ts'
+import type { NoticeKind } from './states.ts'
 import { inForceSql, suppressValues } from './suppressions.ts'
 import { beginWays, type WayBegun } from './verifications.ts'
 
 export interface NewNotice {
   id: string
   app: string
-  kind: 'captcha' | 'notice'
+  kind: NoticeKind
   channel: Channel
   recipient: string
   recipientHash: Buffer

@@ -9,6 +9,7 @@
 import type { Channel } from '../base/channel.ts'
 import { isId } from '../base/ids.ts'
 import type { SpanStart } from '../base/traces.ts'
+import type { NoticeKind } from './states.ts'
 
 /** One queue per channel, so that slow mail never delays SMS. */
 export const queueName = (channel: Channel) => `send-${channel}`
@@ -29,7 +30,7 @@ export const maxNoticesPerJob = { captcha: 16, notice: 4 } as const
 export interface SendJob {
   id: string
   channel: Channel
-  kind: 'captcha' | 'notice'
+  kind: NoticeKind
   /** The job does not run before this time has passed. */
   delayMs?: number
   /** The notice is due by PostgreSQL's clock, so an existing delayed job runs now. A worker's clock does not decide. */

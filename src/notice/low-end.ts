@@ -12,9 +12,10 @@
 import { orLate } from '../base/deadline.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import type { Database } from '../storage/database.ts'
+import type { NoticeKind } from './states.ts'
 
 /** Due times, as PostgreSQL's texts. */
-export type LowEnd = Readonly<Record<'captcha' | 'notice', string>>
+export type LowEnd = Readonly<Record<NoticeKind, string>>
 
 /** A statement that makes a notice due may commit this long after its due time. */
 const lateCommitMs = 15_000

@@ -15,6 +15,7 @@ import type { Caller } from '../rules/caller.ts'
 import { type InvalidRequest, invalidRequest, type Refused } from '../rules/refused.ts'
 import type { Links } from './code-link.ts'
 import type { CreatedNotice, Params } from './create.ts'
+import type { NoticeKind } from './states.ts'
 import type { Templates } from './templates.ts'
 
 /** The members that captchas and notices share, by HTTP or in process. */
@@ -90,7 +91,7 @@ export function createReadMessage(deps: {
   const { templates, normaliseRecipient, providersOf, isTestRecipient } = deps
 
   return function readMessage(
-    kind: 'captcha' | 'notice',
+    kind: NoticeKind,
     asked: SendAsked & { scene?: string },
     { app, isInProcess = false }: Pick<Caller, 'app' | 'isInProcess'>,
   ): Message | InvalidRequest | RefusedRecipient {

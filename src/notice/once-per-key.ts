@@ -15,6 +15,7 @@ import { Overloaded, Unavailable } from '../base/unavailable.ts'
 import type { Caller } from '../rules/caller.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Accepted, SendOutcome } from './message.ts'
+import type { NoticeKind } from './states.ts'
 
 /**
  * Time limit for the steps of one key. Every request must get its answer within 2.5 s, even when servers are away. That
@@ -68,7 +69,7 @@ export function createOncePerKey(idempotency: Idempotency) {
      * row lives longer than the code and must not show it. A repeat may come after a rotation of `SECRET`.
      */
     async begin(
-      kind: 'captcha' | 'notice',
+      kind: NoticeKind,
       { idempotencyKey, challenge: _, known: __, codeDigests, ...asked }: KeyedAsked,
       caller: Caller,
       answerBy: number,
@@ -140,7 +141,7 @@ function noTurn(): never {
 }
 
 /** A text that is the same for equal requests. */
-function textOf(kind: 'captcha' | 'notice', asked: Readonly<Record<string, unknown>>): string {
+function textOf(kind: NoticeKind, asked: Readonly<Record<string, unknown>>): string {
   const given = Object.entries(asked).filter(([, value]) => value !== undefined)
   return `${kind} ${canonicalRecord(Object.fromEntries(given))}`
 }

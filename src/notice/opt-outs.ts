@@ -8,18 +8,18 @@
  *   of this sender.
  * - Until when? As each suppression (suppressions.ts). START ends it earlier.
  */
-import type { Metrics } from '../base/metrics.ts'
 import { everyApp } from '../base/names.ts'
 import type { OptOut } from '../base/opt-out.ts'
 import { numbersMeantBy } from '../recipient/meant-numbers.ts'
 import type { Database } from '../storage/database.ts'
+import type { NoticeMetrics } from './metrics.ts'
 
 /** The channel of the words. */
 const channel = 'sms'
 
 export function createOptOuts(deps: {
   database: Database
-  metrics: Metrics
+  metrics: NoticeMetrics
   /** The keyed hashes of a recipient, by each secret in use. */
   hashesOf: (channel: 'sms', to: string) => readonly Buffer[]
 }) {

@@ -8,13 +8,12 @@ import { type Channel, channels } from '../base/channel.ts'
 import type { Database } from '../storage/database.ts'
 import { amongIds, rangeOf } from './claim.ts'
 import { createLowEnd } from './low-end.ts'
-
-type Kind = 'captcha' | 'notice'
+import type { NoticeKind } from './states.ts'
 
 export interface OverdueNotice {
   id: string
   channel: Channel
-  kind: Kind
+  kind: NoticeKind
 }
 
 export function createOverdue(database: Database) {
@@ -24,7 +23,7 @@ export function createOverdue(database: Database) {
      * Takes up to `limit` open notices of a kind that are overdue by `graceMs`, because no job or worker has them. The
      * same step makes them `pending` and due again in `againInMs`, so several callers never take the same notice.
      */
-    async takeOverdue(kind: Kind, limit: number, graceMs: number, againInMs: number) {
+    async takeOverdue(kind: NoticeKind, limit: number, graceMs: number, againInMs: number) {
       const from = await findLowEnd()
       return database.query<OverdueNotice>('notice-overdue', overdueSql, [
         kind,
@@ -75,7 +74,7 @@ export function createOverdue(database: Database) {
     async oldestOpenSeconds() {
       const { captcha, notice } = await findLowEnd()
       const from = [captcha, notice]
-      return database.query<{ kind: Kind; value: number }>('notice-oldest', oldestSql, from)
+      return database.query<{ kind: NoticeKind; value: number }>('notice-oldest', oldestSql, from)
     },
   }
 }
@@ -127,7 +126,7 @@ const deferredSql = `
   SELECT count(*)::float8 AS count FROM notice n
   WHERE ${amongIds(2)} AND n.state = 'pending' AND n.due_at <> $4::timestamptz`
 
-const oldestOf = (kind: Kind, from: string) => `
+const oldestOf = (kind: NoticeKind, from: string) => `
   SELECT '${kind}' AS kind,
          coalesce(greatest(0, extract(epoch FROM now() - min(coalesce(send_at, created_at)))), 0)::float8 AS value
   FROM (SELECT send_at, created_at FROM notice WHERE kind = '${kind}' AND due_at >= ${from}::timestamptz

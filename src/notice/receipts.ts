@@ -14,11 +14,11 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import { isForeignId, isId } from '../base/ids.ts'
-import type { Metrics } from '../base/metrics.ts'
 import type { Receipt } from '../base/receipt.ts'
 import { type SuppressionReason, suppressionReasons } from '../base/suppression.ts'
 import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
+import type { NoticeMetrics } from './metrics.ts'
 import type { WantedEvents } from './outbox.ts'
 import { againSql, applySqlFor, findSql, forgetSql, keepSql } from './receipt-sql.ts'
 
@@ -50,7 +50,7 @@ const sweepsPerPass = 20
 
 export function createReceipts(
   database: Database,
-  metrics: Metrics,
+  metrics: NoticeMetrics,
   /** The types of events that are written. */
   wantedEvents: WantedEvents = [],
   onUnused: (provider: string, result: UnusedReceipt) => void = () => {},

@@ -34,6 +34,8 @@ export const noticeStates = [
 
 export const noticeKinds = ['captcha', 'notice'] as const
 
+export type NoticeKind = (typeof noticeKinds)[number]
+
 export type NoticeState = (typeof noticeStates)[number]
 
 /** The errors of a notice that ended unsent: `error` of the notice. docs/http.md describes each. */
@@ -53,11 +55,8 @@ export const unsentReasons = [
 ] as const
 export type UnsentReason = (typeof unsentReasons)[number]
 
-/**
- * The result of a call of a provider. `not_taken`, and sometimes `accepted`, are later reports on a call with outcome
- * `unknown`. `src/delivery/retry.ts` defines the consequences of each.
- */
-export const attemptOutcomes = [
+/** The results of a call of a provider. `src/delivery/retry.ts` defines the consequences of each. */
+export const callOutcomes = [
   'accepted',
   'rejected',
   'invalid_recipient',
@@ -65,8 +64,10 @@ export const attemptOutcomes = [
   'throttled',
   'unavailable',
   'unknown',
-  'not_taken',
 ] as const
+
+/** `not_taken`, and sometimes `accepted`, are later reports on a call with outcome `unknown`. */
+export const attemptOutcomes = [...callOutcomes, 'not_taken'] as const
 
 export type AttemptOutcome = (typeof attemptOutcomes)[number]
 

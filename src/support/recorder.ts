@@ -54,13 +54,15 @@ interface Entry {
   dueMs: number
 }
 
+/** `history`: decisions that were only counted; `sums`: decisions that were not even counted. */
+export const droppedRecords = ['history', 'sums'] as const
+
 export function createRecorder(deps: {
   log: Pick<DecisionLog, 'write'>
   secrets: Pick<Secrets, 'recipientHash'>
   /** The policies now in force. */
   policies: () => Policies
-  /** `history`: decisions that were only counted; `sums`: decisions that were not even counted. */
-  onDropped: (record: 'history' | 'sums', decisions: number) => void
+  onDropped: (record: (typeof droppedRecords)[number], decisions: number) => void
   /** Called for each turn whose rows could not be written. */
   onFailed: (error: unknown) => void
 }) {

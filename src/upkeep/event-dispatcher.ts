@@ -19,11 +19,11 @@ import { orLate } from '../base/deadline.ts'
 import { type EventType, eventTypes } from '../base/event-types.ts'
 import { createHttpClient, type HttpOutcome } from '../base/http-client.ts'
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
 import { noteInSpan, traced, traceHeaders } from '../base/traces.ts'
 import { signWebhook } from '../crypto/standard-webhooks.ts'
 import type { EndedLease, EventOutbox, TakenEvent } from '../notice/event-outbox.ts'
+import type { UpkeepMetrics } from './metrics.ts'
 
 export interface Receiver {
   readonly url: string
@@ -58,7 +58,7 @@ export function wantedEventTypes(receivers: readonly Receiver[]): EventType[] {
 export interface DispatcherDeps {
   events: EventOutbox
   receivers: readonly Receiver[]
-  metrics: Metrics
+  metrics: UpkeepMetrics
   log: Log
   /** Pause between two passes while no event is due. */
   pollMs?: number

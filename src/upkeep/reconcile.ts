@@ -10,11 +10,11 @@
  */
 import { channels } from '../base/channel.ts'
 import type { Log } from '../base/log.ts'
-import type { Metrics } from '../base/metrics.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
 import type { OverdueNotice } from '../notice/overdue.ts'
 import type { Producer } from '../notice/producer.ts'
 import type { NoticeStore } from '../notice/store.ts'
+import type { UpkeepMetrics } from './metrics.ts'
 
 /** With this interval, a notice without a job and a worker is back on the queue within 10 s. */
 const defaultEveryMs = 4_000
@@ -29,7 +29,7 @@ export interface ReconcilerDeps {
   producer: Producer
   /** Tries receipts again that arrived before their notice was `sent`. */
   sweepReceipts: () => Promise<void>
-  metrics: Metrics
+  metrics: UpkeepMetrics
   log: Log
   everyMs?: number
 }
@@ -72,7 +72,7 @@ export function startReconciler(deps: ReconcilerDeps): Repetition {
     if (overdue.length === 0) return
     try {
       await Promise.all(overdue.map((notice) => producer.add({ ...notice, isOverdue: true })))
-      metrics.reconciled.inc(overdue.length)
+      metrics.reconciled.inc({}, overdue.length)
       log.reconciled(overdue.length)
     } catch (error) {
       log.backgroundFailed('requeue', error, overdue[0]?.channel)

@@ -2,13 +2,13 @@
 import { createServer } from 'node:http'
 import express from 'express'
 import { expect, test } from 'vitest'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { answerUnreadable } from '../../src/compat/answer.ts'
 import { createConsole } from '../../src/console/console.ts'
 import { createPluginRouter } from '../../src/http/plugin-router.ts'
 import { createRespond } from '../../src/http/respond.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { listen } from '../tools/listen.ts'
+import { testMetrics } from '../tools/metrics.ts'
 
 const noVisitor = { operator: { keyId: 'x', name: 'anna', apps: undefined }, csrf: 'x' }
 
@@ -20,7 +20,7 @@ function apps(fail: () => never) {
   }
   const deps = {
     log,
-    metrics: createMetrics({ process: 'api' }),
+    metrics: testMetrics(),
     underWay: createUnderWay(),
   } as never
   const router = express.Router().get('/', fail)

@@ -1,6 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import { createAltcha } from '../../src/captcha/altcha.ts'
 import type { ChallengeKind } from '../../src/captcha/challenge-kind.ts'
@@ -9,6 +8,7 @@ import { createSiteverify } from '../../src/captcha/siteverify.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import type { Limited } from '../../src/rules/refused.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -41,7 +41,7 @@ async function withoutTimers(
 let roomCount = 0
 async function openRoom(kind: ChallengeKind = altcha, redis = server.connect()) {
   roomCount += 1
-  const metrics = createMetrics({ process: 'api' })
+  const metrics = testMetrics()
   const keyPrefix = `${server.prefix}${roomCount}:`
   const challenges = createChallenges({ kind, redis: await redis, keyPrefix, metrics })
   releaseLater(() => challenges.close())

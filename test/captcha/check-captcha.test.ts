@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { createCheckCaptcha } from '../../src/captcha/check.ts'
 import { type CodeOwner, type CodeStore, createCodeStore } from '../../src/captcha/code-store.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
@@ -14,6 +13,7 @@ import type { Origin } from '../../src/rules/caller.ts'
 import { createGuessLimits } from '../../src/rules/guess-limits.ts'
 import { withPageRules } from '../../src/rules/policies.ts'
 import { createQuota } from '../../src/rules/quota.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { noKnownBrowsers } from '../tools/no-known-browsers.ts'
 import { noTestRecipients } from '../tools/no-test-recipients.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -78,7 +78,7 @@ async function openRoom(
   })
   releaseLater(() => store.close())
   const codes: CodeStore = guessBy ? { ...store, guess: guessBy } : store
-  const metrics = createMetrics({ process: 'api' } as never)
+  const metrics = testMetrics()
   const announced: string[] = []
   /** Answers to challenges. */
   const gaveBack: true[] = []

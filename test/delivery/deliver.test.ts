@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics, type Metrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createDeliver } from '../../src/delivery/deliver.ts'
@@ -12,6 +11,7 @@ import { createResolveUnknown } from '../../src/delivery/resolve-unknown.ts'
 import { captchaPauses, noticePauses } from '../../src/delivery/retry.ts'
 import type { Deferred } from '../../src/delivery/return-times.ts'
 import type { Verdict } from '../../src/delivery/round.ts'
+import type { Metrics } from '../../src/main/metrics.ts'
 import type { ClaimAsked } from '../../src/notice/claim.ts'
 import { noticeFormat } from '../../src/notice/format.ts'
 import type { NewNotice } from '../../src/notice/insert.ts'
@@ -19,6 +19,7 @@ import { createNoticeStore, type NoticeStore } from '../../src/notice/store.ts'
 import type { Message, Provider, SendResult } from '../../src/providers/provider.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
 import { loadTemplates } from '../tools/load-templates.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -88,7 +89,7 @@ function worker(
     tries = 5,
     timeoutMs = 60_000,
     answerMs = 0,
-    metrics = createMetrics({ process: 'worker' }),
+    metrics = testMetrics(),
     settleCode = async () => 'current' as const,
   } = options
   const { producer } = options
@@ -313,7 +314,7 @@ describe('tries', () => {
     const down = Array<SendResult>(30).fill(unavailable)
     const { guarded, calls } = gateless('a', [...down, accepted])
     const id = await created()
-    const metrics = createMetrics({ process: 'worker', providers: ['a'] })
+    const metrics = testMetrics('a')
     await untilDone(worker([guarded], { tries: 1, metrics }), id, 31)
     const row = await rowOf(id)
     expect(row).toMatchObject({ state: 'sent', provider: 'a', error: null })
@@ -462,7 +463,7 @@ describe('a code that was replaced', () => {
 
   test('Redis lost it before it was sent: code_lost, which an alert separates from code_gone (I37)', async () => {
     const { guarded, calls } = guardedOf('only', [accepted])
-    const metrics = createMetrics({ process: 'worker' })
+    const metrics = testMetrics()
     const [lost, gone] = [newId(), newId()]
     for (const id of [lost, gone]) await created(captcha(id))
     const settleCode = async ({ id }: { id: string }) => (id === lost ? 'lost' : 'gone')
@@ -632,7 +633,7 @@ describe('answers of a provider', () => {
   })
 
   test('accepted without an id: sent, and counted, because a vendor that accepts everything may deliver nothing', async () => {
-    const metrics = createMetrics({ process: 'worker', providers: ['a', 'b'] })
+    const metrics = testMetrics('a', 'b')
     const { guarded } = guardedOf('a', [{ kind: 'accepted' }, accepted, { kind: 'accepted' }])
     const deliver = worker([guarded], { metrics })
     for (const id of [await created(), await created(), await created()]) {

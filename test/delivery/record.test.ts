@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createDeliver } from '../../src/delivery/deliver.ts'
@@ -11,6 +10,7 @@ import type { NoticeOutcome } from '../../src/notice/record.ts'
 import type { NoticeStore } from '../../src/notice/store.ts'
 import type { Templates } from '../../src/notice/templates.ts'
 import type { SendResult } from '../../src/providers/provider.ts'
+import { testMetrics } from '../tools/metrics.ts'
 
 /** Here the table is the part that fails: what does a worker do while its outcomes are not written? */
 const secrets = createSecrets('a secret of at least thirty-two bytes')
@@ -62,7 +62,7 @@ function open(
     postponesAll: () => false,
     stopWaiting() {},
   }
-  const metrics = createMetrics({ process: 'worker' })
+  const metrics = testMetrics()
   const store = {
     findOpen: async () => notice,
     claim: async () => ({ claims: 1, remainingMs: 60_000 }),

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import { createAttemptLog } from '../../src/delivery/attempt-log.ts'
 import type { GuardedProvider } from '../../src/delivery/guarded-provider.ts'
@@ -8,12 +7,13 @@ import { createResolveUnknown } from '../../src/delivery/resolve-unknown.ts'
 import type { OpenNotice } from '../../src/notice/claim.ts'
 import type { Attempt, AttemptOutcome } from '../../src/notice/states.ts'
 import type { SendResult, SentMessage } from '../../src/providers/provider.ts'
+import { testMetrics } from '../tools/metrics.ts'
 
 const accepted: SendResult = { kind: 'accepted', messageId: 'm-1' }
 const notTaken: SendResult = { kind: 'unavailable', detail: 'never heard of it' }
 const noWord: SendResult = { kind: 'unknown', detail: 'not yet' }
 
-const metrics = createMetrics({ process: 'worker' })
+const metrics = testMetrics()
 const log = createLog({ level: 'silent', process: 'test' })
 const asked: string[] = []
 

@@ -2,7 +2,6 @@ import { Queue } from 'bullmq'
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import type { Log } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { startLiveness } from '../../src/delivery/liveness.ts'
 import type { Verdict } from '../../src/delivery/round.ts'
 import { startDeliveryWorker } from '../../src/delivery/worker.ts'
@@ -11,6 +10,7 @@ import { listen } from '../../src/http/listen.ts'
 import { queueName, queuePrefix } from '../../src/notice/job.ts'
 import { createProducer } from '../../src/notice/producer.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -194,7 +194,7 @@ describe('liveness is progress', () => {
   test('/livez of a worker that is stuck is 503 with the reason', async () => {
     const { reasonsNotLive } = watch(3, 1_000)
     const server = createAdminServer({
-      metrics: createMetrics({ process: 'worker' }),
+      metrics: testMetrics(),
       measure: async () => {},
       readiness: async () => ({ reasons: [], warnings: [], isUseful: true }),
       reasonsNotLive,

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { type RequestListener, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { createAdminServer } from '../../src/http/admin.ts'
 import { createHttpServer } from '../../src/http/server.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { releaseLater } from '../tools/release.ts'
 
 interface Options {
@@ -18,7 +18,7 @@ interface Options {
 
 function create({ reasons = [], warnings = [], notLive = [], ...over }: Options = {}) {
   return createAdminServer({
-    metrics: createMetrics({ process: 'worker' }),
+    metrics: testMetrics(),
     measure: over.measure ?? (async () => {}),
     readiness: async () => ({ reasons, warnings, isUseful: over.isUseful ?? reasons.length === 0 }),
     reasonsNotLive: () => notLive,

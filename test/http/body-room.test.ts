@@ -9,12 +9,12 @@ import express from 'express'
 import { expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { readBytes } from '../../src/http/body.ts'
 import { createBodyRoom } from '../../src/http/body-room.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -32,7 +32,7 @@ function heldBytes(): number {
 /** An API with one route under a key and one without, which both read a body. */
 async function startDoor(
   underWay = createUnderWay({ maxBodyBytes }),
-  { untilKeyIsFound = async () => {}, metrics = createMetrics({ process: 'api' }) } = {},
+  { untilKeyIsFound = async () => {}, metrics = testMetrics() } = {},
 ): Promise<number> {
   const common = { method: 'post', summary: 'A test.', answers: {}, problems: [] } as const
   const router = createRouter({
@@ -235,7 +235,7 @@ test.each([
 ])(
   '%s when the client leaves, before its key is found → the request ends as 499 and its room is free',
   async (_, sent) => {
-    const metrics = createMetrics({ process: 'api' })
+    const metrics = testMetrics()
     const underWay = createUnderWay({ maxBodyBytes })
     const keyIsFound = Promise.withResolvers<void>()
     const looksUp = vi.fn(() => keyIsFound.promise)

@@ -4,13 +4,13 @@ import express, { type Request, type Response } from 'express'
 import { expect, test } from 'vitest'
 import { createKeyStore } from '../../src/access/key-store.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { createCors } from '../../src/http/cors.ts'
 import type { Answer } from '../../src/http/problem.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -81,7 +81,7 @@ test('the Vary of a host stays, in answers and in preflights', async () => {
     ],
     findKey: async () => ({ id: 'k', app: 'default', kind: 'publishable', origins: [origin] }),
     isListedOrigin: async () => true,
-    metrics: createMetrics({ process: 'api' }),
+    metrics: testMetrics(),
     log: createLog({ level: 'silent', process: 'test' }),
     underWay: createUnderWay(),
   })

@@ -4,7 +4,6 @@ import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Log } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { createApp } from '../../src/http/app.ts'
 import { createEarlyRefusal } from '../../src/http/early-refusal.ts'
 import { defineRoute, type Key, type Route } from '../../src/http/route.ts'
@@ -12,6 +11,7 @@ import { answerUnknownPath, createRouter } from '../../src/http/router.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { listen } from '../tools/listen.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -33,7 +33,7 @@ interface Request {
 async function open() {
   const records: Record<string, unknown>[] = []
   const log = { requestFinished: (facts: never) => records.push(facts) } as unknown as Log
-  const metrics = createMetrics({ process: 'api' })
+  const metrics = testMetrics()
   const waits = { maxWaiting: 2, maxWaitMs: 60_000, maxExpectedMs: 60_000 }
   const underWay = createUnderWay({ work: { ...waits, maxUnderWay: 1 } })
   const works: (() => void)[] = []

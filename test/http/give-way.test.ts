@@ -6,7 +6,6 @@ import express, { type Request, type Response } from 'express'
 import { expect, test, vi } from 'vitest'
 import { floodedFacades, wire } from '../../bench/flood.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { Problem } from '../../src/base/problems.ts'
 import { createCalls } from '../../src/http/in-process.ts'
 import type { Call } from '../../src/http/request-record.ts'
@@ -15,6 +14,7 @@ import { createUnderWay } from '../../src/http/under-way.ts'
 import { createPostern, type PosternCalls } from '../../src/main/create-postern.ts'
 import { testDatabase } from '../tools/database.ts'
 import { listen } from '../tools/listen.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { noLimits, posternEnv } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -23,7 +23,7 @@ import { releaseLater } from '../tools/release.ts'
 /** Asks for answers in one turn of the event loop. Each answer notes the turn in which it is written. */
 function openAsk() {
   const respond = createRespond({
-    metrics: createMetrics({ process: 'api' }),
+    metrics: testMetrics(),
     log: createLog({ level: 'silent', process: 'api' }),
     underWay: createUnderWay(),
   })

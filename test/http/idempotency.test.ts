@@ -1,11 +1,11 @@
 import type { Request, Response } from 'express'
 import { describe, expect, test } from 'vitest'
 import type { Log } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { Overloaded, Unavailable } from '../../src/base/unavailable.ts'
 import { createRespond } from '../../src/http/respond.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { notices, spansToMake } from '../../src/upkeep/partitions.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { noLimits, type Reply, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
@@ -177,7 +177,7 @@ test('a page repeats an accepted send with its key while the limits refuse: the 
 })
 
 test('a page is refused by load: 503, counted as such, and no fault in the log', async () => {
-  const metrics = createMetrics({ process: 'api' })
+  const metrics = testMetrics()
   const failed: unknown[] = []
   const log = {
     requestFailed: (_: string, error: unknown) => failed.push(error),

@@ -5,18 +5,18 @@ import { connect } from 'node:net'
 import express from 'express'
 import { expect, test, vi } from 'vitest'
 import type { Log } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { createCalls } from '../../src/http/in-process.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { listen } from '../tools/listen.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 /** One request works at a time, and one of each app waits. */
 async function open() {
-  const metrics = createMetrics({ process: 'api' })
+  const metrics = testMetrics()
   const records: { status: number; reason?: string; durationMs: number }[] = []
   const log = { requestFinished: (facts: never) => records.push(facts) } as unknown as Log
   const waits = { maxWaiting: 1, maxWaitMs: 60_000, maxExpectedMs: 60_000 }

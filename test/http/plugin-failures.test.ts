@@ -4,7 +4,6 @@ import { connect } from 'node:net'
 import express, { type Response } from 'express'
 import { expect, test, vi } from 'vitest'
 import type { Log } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { Problem } from '../../src/base/problems.ts'
 import { Overloaded, Unavailable } from '../../src/base/unavailable.ts'
 import { createCalls, type PosternCalls } from '../../src/http/in-process.ts'
@@ -12,6 +11,7 @@ import { createPluginRouter } from '../../src/http/plugin-router.ts'
 import { createRespond } from '../../src/http/respond.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { listen } from '../tools/listen.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { eventually } from '../tools/wait.ts'
 
 const away = new Unavailable('redis', new Error('connect ECONNREFUSED'))
@@ -20,7 +20,7 @@ const fault = new TypeError('a fault of the plugin')
 
 /** The count of refusals by load and the logged errors after one request to a plugin whose call fails with `error`. */
 async function recordOf(error: Error, answer: (response: Response) => void) {
-  const metrics = createMetrics({ process: 'api' })
+  const metrics = testMetrics()
   const failed: unknown[] = []
   const reasons: unknown[] = []
   const log = {
@@ -84,7 +84,7 @@ test.each(
 )(
   'the client leaves while a step %s waits, then %s reads its body → one record, 499, and no fault',
   async (place, _, parser) => {
-    const metrics = createMetrics({ process: 'api' })
+    const metrics = testMetrics()
     const failed: unknown[] = []
     const statuses: unknown[] = []
     const log = {

@@ -1,10 +1,10 @@
 import { describe, expect, inject, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import { receiptRoutes } from '../../src/http/receipts.ts'
 import type { RouteRequest } from '../../src/http/route.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { rawHttp } from './raw-http.ts'
 import { insertSends, postReceipts, secret, shuffleReceipts, statesOf } from './receipt-calls.ts'
@@ -197,7 +197,7 @@ test('a receipt is answered once it is in the database, not before, and not at a
     readers: new Map([['carrier', reader]]),
     takeReceipts: take,
     takeOptOut: async () => {},
-    metrics: createMetrics({ process: 'api' }),
+    metrics: testMetrics(),
   })
   const request = { params: { provider: 'carrier' }, query: {}, headers: {}, note() {}, admit() {} }
   const answer = route.run({ ...request, rawBody: Buffer.alloc(0) } as unknown as RouteRequest)

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { beginRequest, createEndRequest } from '../../src/http/request-record.ts'
+import { testMetrics } from '../tools/metrics.ts'
 
 test('the log line of a request has the duration of its metric, in milliseconds', async () => {
-  const metrics = createMetrics({ process: 'api' })
+  const metrics = testMetrics()
   const logged: number[] = []
   const log = {
     requestFinished: (line: { durationMs: number }) => logged.push(line.durationMs),

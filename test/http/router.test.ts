@@ -4,19 +4,19 @@ import { type AddressInfo, connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { Problem } from '../../src/base/problems.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { Route, RouteRequest } from '../../src/http/route.ts'
 import { answerUnknownPath, createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 /** The router with routes of the test. */
 async function open(routes: Partial<Route>[], maxBodyBytes?: number) {
-  const metrics = createMetrics({ process: 'api' } as never)
+  const metrics = testMetrics()
   const log = createLog({ level: 'silent', process: 'test' })
   const underWay = createUnderWay(maxBodyBytes ? { maxBodyBytes } : {})
   const router = createRouter({

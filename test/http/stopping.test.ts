@@ -7,10 +7,10 @@ import { queryObjects } from 'node:v8'
 import type { Request, Response } from 'express'
 import { expect, test } from 'vitest'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { createRespond, type RouteResult } from '../../src/http/respond.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -181,7 +181,7 @@ test('I21: 50 connections that stay open after their answers keep no request in 
 test('requests that are refused while Postern closes do not end the wait for those under way', async () => {
   const underWay = createUnderWay()
   const respond = createRespond({
-    metrics: createMetrics({ process: 'api' }),
+    metrics: testMetrics(),
     log: createLog({ level: 'silent', process: 'api' }),
     underWay,
   })

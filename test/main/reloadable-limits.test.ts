@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { createClosers } from '../../src/base/closers.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { type Config, loadConfig } from '../../src/main/load-config.ts'
 import { createLimits } from '../../src/main/reloadable-limits.ts'
 import type { Servers } from '../../src/storage/servers.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { noLimits, posternEnv } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -27,7 +27,7 @@ test('a reload that the limiter refuses leaves limiter and policies as they were
     { ...started, plugins: [plugin] },
     { openRedis: () => connection, keyPrefix: redis.prefix } as unknown as Servers,
     createSecrets('a secret of at least thirty-two bytes'),
-    createMetrics({ process: 'api' }),
+    testMetrics(),
     closers,
   )
   const before = limits.policies()

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createNoticeCreator, type PreparedNotice } from '../../src/notice/create.ts'
 import type { Producer } from '../../src/notice/producer.ts'
 import { createNoticeStore, type NoticeStore } from '../../src/notice/store.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -19,7 +19,7 @@ const log = createLog({ level: 'silent', process: 'test' })
 
 function open(over: Partial<NoticeStore> = {}, add?: () => Promise<void>) {
   const queued: { id: string; delayMs?: number }[] = []
-  const metrics = createMetrics({ process: 'api' } as never)
+  const metrics = testMetrics()
   const producer = {
     add: async (job: { id: string; delayMs?: number }) => {
       queued.push(job)

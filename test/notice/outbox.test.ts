@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { eventTypes } from '../../src/base/event-types.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import type { NewNotice } from '../../src/notice/insert.ts'
 import { maskedRecipient } from '../../src/notice/outbox.ts'
 import { createReceipts } from '../../src/notice/receipts.ts'
@@ -8,10 +7,11 @@ import type { NoticeOutcome } from '../../src/notice/record.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
 import { maskRecipient } from '../../src/recipient/channels.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { newNotice } from '../tools/notices.ts'
 
 const { url, pool } = await testDatabase()
-const metrics = createMetrics({ process: 'worker' })
+const metrics = testMetrics()
 
 async function eventsOf(id: string) {
   const { rows } = await pool.query(

@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import type { Receipt } from '../../src/base/receipt.ts'
 import { createReceipts } from '../../src/notice/receipts.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { newWelcome } from '../tools/notices.ts'
 import { eventually } from '../tools/wait.ts'
 
 const { url, pool } = await testDatabase()
 const database = databaseAt(url, 4)
 const store = createNoticeStore(database, { claimMs: 10_000 })
-const metrics = createMetrics({ process: 'worker' })
+const metrics = testMetrics()
 const receipts = createReceipts(database, metrics)
 
 async function claimed(recipient = '+8613800138000', messageId?: string) {

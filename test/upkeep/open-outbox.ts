@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { eventTypes } from '../../src/base/event-types.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import { createEventOutbox, type EventOutbox } from '../../src/notice/event-outbox.ts'
 import { type Receiver, startEventDispatcher } from '../../src/upkeep/event-dispatcher.ts'
 import { databaseAt, moveDatabaseClock, testDatabase, useMovedClock } from '../tools/database.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { releaseLater } from '../tools/release.ts'
 
 export const secret = 'a secret of the dispatcher tests'
@@ -23,7 +23,7 @@ export async function openOutbox(options: { pollMs?: number; isClockFrozen?: boo
   }
   const database = databaseAt(url, 4)
   const store = createEventOutbox(database)
-  const metrics = createMetrics({ process: 'worker' })
+  const metrics = testMetrics()
   const log = createLog({ level: 'silent', process: 'test' })
   return {
     store,

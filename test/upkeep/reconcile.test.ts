@@ -2,11 +2,11 @@ import type { Pool } from 'pg'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
-import { createMetrics } from '../../src/base/metrics.ts'
 import type { SendJob } from '../../src/notice/job.ts'
 import { createNoticeStore, type NoticeStore } from '../../src/notice/store.ts'
 import { type ReconcilerDeps, startReconciler } from '../../src/upkeep/reconcile.ts'
 import { databaseAt, moveDatabaseClock, testDatabase } from '../tools/database.ts'
+import { testMetrics } from '../tools/metrics.ts'
 import { insertNotices, type NoticeRow, newNotice } from '../tools/notices.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -33,7 +33,7 @@ function startOver(
       },
     } as never,
     sweepReceipts: async () => {},
-    metrics: createMetrics({ process: 'worker' }),
+    metrics: testMetrics(),
     log,
     everyMs,
     ...deps,
@@ -123,7 +123,7 @@ test('four reconcilers: each overdue notice is queued exactly once, however ofte
   const add = async ({ id }: { id: string }) => {
     queued.push(id)
   }
-  const metrics = createMetrics({ process: 'worker' })
+  const metrics = testMetrics()
   const copies = [1, 2, 3, 4].map(() =>
     startReconciler({
       store,
@@ -147,7 +147,7 @@ describe('after PostgreSQL was away every claim looks lost, and those who hold t
 
   /** A reconciler over a table that records each question for overdue notices, and fails when the test wants it. */
   function start() {
-    const metrics = createMetrics({ process: 'worker' })
+    const metrics = testMetrics()
     vi.useFakeTimers()
     const table = { isAway: false, looks: 0, takes: 0 }
     const reconciler = startReconciler({
