@@ -293,6 +293,16 @@ async function play(steps: readonly Step[]): Promise<void> {
   expect(isMoving, 'nothing waits, and no way is due').toBe(false)
 }
 
+/** Once more, as another verification, if a busy machine's servers answered late outside the faults of the test. */
+async function playInTime(steps: readonly Step[], triesLeft = 4): Promise<void> {
+  try {
+    await play(steps)
+  } catch (error) {
+    if (!(error instanceof Unavailable) || triesLeft === 0) throw error
+    await playInTime(steps, triesLeft - 1)
+  }
+}
+
 test(
   'in any order: no guess beyond the budget, nothing sent after the end, no way twice, no failed way without its next (I2, I5, I8)',
   async () => {
@@ -301,9 +311,12 @@ test(
     const seed = process.env.WORKFLOW_RUNS ? Date.now() : 39
     const numRuns = Math.ceil(runs / atATime)
     const all = Array.from({ length: atATime }, (_, lane) =>
-      fc.assert(fc.asyncProperty(steps, play), { numRuns, seed: seed + lane }),
+      fc.assert(
+        fc.asyncProperty(steps, (each) => playInTime(each)),
+        { numRuns, seed: seed + lane },
+      ),
     )
     await Promise.all(all)
   },
-  Math.max(30_000, runs * 500),
+  Math.max(180_000, runs * 500),
 )

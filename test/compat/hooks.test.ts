@@ -3,7 +3,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
-import { noLimits, startPostern } from '../tools/postern.ts'
+import { clientOf, noLimits, startPostern } from '../tools/postern.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -38,8 +38,8 @@ const newMail = () => `person${++people}@example.com`
 const seconds = (agoMs = 0) => Math.floor((Date.now() - agoMs) / 1_000)
 
 type Headers = Record<string, string>
-const call = (name: string, body: unknown, headers: Headers) =>
-  postern.post(`/v1/hooks/${name}`, JSON.stringify(body), { key: null, headers })
+const call = (name: string, body: unknown, headers: Headers, post = postern.post) =>
+  post(`/v1/hooks/${name}`, JSON.stringify(body), { key: null, headers })
 
 function supabaseHeaders(
   body: unknown,
@@ -250,7 +250,11 @@ describe('Supabase', () => {
     const phone = newPhone()
     const body = { metadata: { uuid: randomUUID() }, user: { phone }, sms: { otp: '561166' } }
     const shedBefore = await shedOf(postern)
-    const replies = await Promise.all(Array.from({ length: 20 }, () => supabase(body)))
+    // A client that repeats nothing.
+    const { post } = clientOf(postern.url, postern.key)
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => call('supabase', body, supabaseHeaders(body), post)),
+    )
     const toRepeat = replies.filter(({ status }) => status === 503).length
     const shed = (await shedOf(postern)) - shedBefore
     expect(shed).toBeGreaterThan(0)

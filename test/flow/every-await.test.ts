@@ -24,6 +24,7 @@ const postern = await startPostern({
   roles: { api: true, worker: false },
   env: { SECRET },
   policyFile: { policies },
+  patience: 0,
 })
 const secrets = createSecrets(SECRET)
 /** Reads the same counts. */

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import express from 'express'
 import { inject } from 'vitest'
@@ -24,6 +25,11 @@ export interface PosternOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Servers that it shares with another one. By default it has separate ones. */
   readonly on?: Pick<Postern, 'redis' | 'database'>
+  /**
+   * The number of repeats after a 503, which changes nothing: a busy machine's servers may answer late. By default 5, or none
+   * for servers of the test, which may be away.
+   */
+  readonly patience?: number
 }
 
 export interface Reply {
@@ -101,12 +107,13 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
     database: await testDatabase(),
   }
   const env = posternEnv({ ...options, redis, database })
+  const patience = options.patience ?? (options.on ? 0 : 5)
   const key = env.BOOTSTRAP_SECRET_KEY as string
   const mountAt = inject('mountAt')
   if (mountAt) {
     const { url, adminUrl, stop } = await startInHost(mountAt, env, redis.prefix, options.roles)
     if (env.DATABASE_URL === database.url) await eventually(() => isKeyMade(database))
-    return { url, adminUrl, key, redis, database, stop, ...clientOf(url, key) }
+    return { url, adminUrl, key, redis, database, stop, ...clientOf(url, key, patience) }
   }
   const loaded = await loadConfig(env)
   if (!loaded.ok) throw new Error(loaded.problems.join('\n'))
@@ -126,7 +133,7 @@ export async function startPostern(options: PosternOptions = {}): Promise<Poster
     redis,
     database,
     stop: () => running.close(),
-    ...clientOf(running.addresses.api ?? '', key),
+    ...clientOf(running.addresses.api ?? '', key, patience),
   }
 }
 
@@ -168,8 +175,14 @@ export async function startInHost(
 export function clientOf(
   url: string,
   defaultKey: string,
+  patience = 0,
 ): Pick<Postern, 'post' | 'get' | 'messages' | 'messageFor' | 'codeFor'> {
-  async function call(path: string, init: RequestInit, options: RequestOptions): Promise<Reply> {
+  async function call(
+    path: string,
+    init: RequestInit,
+    options: RequestOptions,
+    again = patience,
+  ): Promise<Reply> {
     const { key = defaultKey, method, headers } = options
     const response = await fetch(`${url}${path}`, {
       ...init,
@@ -182,6 +195,10 @@ export function clientOf(
       signal: AbortSignal.timeout(15_000),
     })
     const text = await response.text()
+    if (response.status === 503 && again > 0) {
+      await sleep(200)
+      return call(path, init, options, again - 1)
+    }
     const isJson = /\bjson\b/.test(response.headers.get('content-type') ?? '')
     return {
       status: response.status,
