@@ -16,26 +16,18 @@
  */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { Agent, createServer, request } from 'node:http'
-import type { AddressInfo, Server } from 'node:net'
+import { Agent, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Queue } from 'bullmq'
 import nodemailer from 'nodemailer'
-import { SMTPServer } from 'smtp-server'
 import { Pool } from 'undici'
 import { newId } from '../src/base/ids.ts'
-import { createCodeStore } from '../src/captcha/code-store.ts'
-import { createSecrets } from '../src/crypto/secrets.ts'
 import { signWebhook } from '../src/crypto/standard-webhooks.ts'
-import { queueName, queuePrefix } from '../src/notice/job.ts'
-import { createProducer } from '../src/notice/producer.ts'
-import { createNoticeStore } from '../src/notice/store.ts'
-import { openDatabase } from '../src/storage/database.ts'
-import { connectRedis } from '../src/storage/redis.ts'
 import { loadTemplates } from '../test/tools/load-templates.ts'
-import { type Bench, key, openBench, repository, secret } from './harness/bench.ts'
+import { openBacklog } from './harness/backlog.ts'
+import { type Bench, key, openBench, repository } from './harness/bench.ts'
+import { serveHttp, serveSmtp } from './harness/far-end.ts'
 import { cpuMs, median, percentile } from './harness/measure.ts'
 import { openTable } from './harness/table.ts'
 
@@ -72,7 +64,6 @@ const from = 'Acme <no-reply@acme.test>'
 const webhookSecret = 'a secret of the far end'
 let recipients = 0
 
-type Accepted = (to: string) => void
 type Send = (to: string) => Promise<unknown>
 
 if (process.argv[6] === 'far-end') serveFarEnd()
@@ -101,31 +92,6 @@ function serveFarEnd(): void {
     process.send?.({ port: (server.address() as AddressInfo).port })
   })
   process.on('disconnect', () => process.exit())
-}
-
-function serveSmtp(accepted: Accepted): Server {
-  return new SMTPServer({
-    authOptional: true,
-    disabledCommands: ['STARTTLS', 'AUTH'],
-    disableReverseLookup: true,
-    onData(stream, session, done) {
-      stream.on('end', () => {
-        // The envelope is empty after the call.
-        accepted(session.envelope.rcptTo[0]?.address ?? '')
-        done(null)
-      })
-      stream.resume()
-    },
-  }).server
-}
-
-function serveHttp(accepted: Accepted): Server {
-  return createServer(async (incoming, answer) => {
-    const { to } = JSON.parse(await text(incoming))
-    answer.setHeader('content-type', 'application/json')
-    answer.end('{"id":"1"}')
-    accepted(to)
-  })
 }
 
 /** The bare client. Sends one message to each recipient in the list that it gets. */
@@ -187,7 +153,7 @@ async function compare(bench: Bench): Promise<void> {
   const farEnd = fork('far-end')
   const [{ port }] = (await once(farEnd, 'message')) as [{ port: number }]
   const policyFile = policyFileFor(port)
-  const backlog = openBacklog(bench)
+  const backlog = openBacklog(bench, { channel, kind, template, params }, freshRecipient)
 
   async function turn(start: () => unknown): Promise<number> {
     await ask(farEnd, { expect: perTurn })
@@ -277,63 +243,6 @@ async function compare(bench: Bench): Promise<void> {
     `\nfrom the 202 to the server's acceptance at ${(worker / 2).toFixed(0)}/s (half load), ${waits.length} messages: ` +
       `p50 ${percentile(waits, 0.5)} ms, p99 ${percentile(waits, 0.99)} ms`,
   )
-}
-
-/** Rows and jobs as the API makes them, behind a gate that opens for each round. */
-function openBacklog({ redis: redisServer, postgres, closeLater }: Bench) {
-  const database = openDatabase(postgres.url, { maxConnections: 4, onError: () => {} })
-  closeLater(() => database.close())
-  const redis = connectRedis(redisServer.url, 'producer', () => {})
-  closeLater(() => redis.disconnect())
-  const store = createNoticeStore(database, { claimMs: 10_000 })
-  const secrets = createSecrets(secret)
-  const producer = createProducer(redis, 'postern:')
-  closeLater(() => producer.close())
-  const codes = createCodeStore(redis, secrets, {
-    keyPrefix: 'postern:',
-    ttlMs: 600_000,
-    triesPerCode: 3,
-  })
-  const queue = new Queue(queueName(channel), {
-    connection: redis,
-    prefix: queuePrefix('postern:', channel),
-  })
-  closeLater(() => queue.close())
-
-  return {
-    open: () => queue.resume(),
-    async close() {
-      await queue.pause()
-      // Waits for the work under way, so that it is not counted in the next round.
-      while ((await queue.getActiveCount()) > 0) await sleep(20)
-    },
-    async fill(count: number) {
-      await queue.pause()
-      await Promise.all(
-        Array.from({ length: count }, async () => {
-          const [id, to] = [newId(), freshRecipient()]
-          if (kind === 'captcha') {
-            const owner = { app: 'default', scene: 'login', channel, to }
-            await codes.remember(owner, id, '1234')
-          }
-          await store.insert({
-            id,
-            app: 'default',
-            kind,
-            channel,
-            recipient: to,
-            recipientHash: secrets.recipientHashes(channel, to)[0] as Buffer,
-            scene: kind === 'captcha' ? 'login' : null,
-            template,
-            locale: 'en',
-            sealedParams: secrets.seal(JSON.stringify(params), id),
-            ttlMs: 3_600_000,
-          })
-          await producer.add({ id, channel, kind })
-        }),
-      )
-    },
-  }
 }
 
 /** Milliseconds from each 202 to its acceptance by the far end, sorted. */

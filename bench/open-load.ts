@@ -4,13 +4,15 @@
  * when the server is quiet again. It is a separate process, and cheap for the processor that it shares with the server.
  * Prints one line of JSON.
  *
- *   npx node bench/open-load.ts <url> <path> <seconds> <rate> <key> <salt>
+ * With a channel, it also prints the recipients with the time of the first byte, and ends with the load.
+ *
+ *   npx node bench/open-load.ts <url> <path> <seconds> <rate> <key> <salt> [sms | email]
  */
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { percentile } from './harness/measure.ts'
+import { monotonicMs, percentile } from './harness/measure.ts'
 
-const [url = '', path = '/', seconds = '6', rate = '100', key = '', salt = '0'] =
+const [url = '', path = '/', seconds = '6', rate = '100', key = '', salt = '0', channel] =
   process.argv.slice(2)
 const { hostname, port } = new URL(url)
 const patienceMs = 5_000
@@ -38,9 +40,12 @@ let unsent = 0
 const head =
   `POST ${path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer ${key}\r\n` +
   'content-type: application/json\r\ncontent-length: '
+const pressedAtMs: [to: string, ms: number][] = []
 function request(): string {
-  const to = `+861${37 + Number(salt)}${String(count++).padStart(8, '0')}`
-  const body = `{"channel":"sms","to":"${to}","scene":"signup"}`
+  const number = String(Number(salt) * 50_000 + count++).padStart(8, '0')
+  const to = channel === 'email' ? `user${number}@example.test` : `+86137${number}`
+  const body = `{"channel":"${channel ?? 'sms'}","to":"${to}","scene":"signup"}`
+  if (channel) pressedAtMs.push([to, monotonicMs()])
   return `${head}${body.length}\r\n\r\n${body}`
 }
 
@@ -141,7 +146,7 @@ while (performance.now() - startMs < Number(seconds) * 1_000) {
 }
 const endMs = performance.now()
 const used = process.cpuUsage(started)
-const quietAfterMs = await untilQuiet()
+const quietAfterMs = channel ? Number.NaN : await untilQuiet()
 while (at < waiting.length) {
   giveUpOld()
   await sleep(20)
@@ -162,6 +167,7 @@ const line = {
   quietAfterMs,
   lateMs: figuresOf(delaysMs).p99,
   cpuUsPerRequest: (used.user + used.system) / sent,
+  pressedAtMs,
 }
 process.stdout.write(`${JSON.stringify(line)}\n`, () => process.exit(0))
 

@@ -36,6 +36,9 @@ function statOf(pid: number): string[] {
   }
 }
 
+/** The same clock in all processes of a machine. */
+export const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6
+
 export function median(values: readonly number[]): number {
   return percentile(
     values.toSorted((a, b) => a - b),

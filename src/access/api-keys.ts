@@ -121,6 +121,7 @@ export function createApiKeys(database: Database, options: Partial<typeof defaul
 
   return {
     ...store,
+    warmUp: lookUpStranger.warmUp,
 
     /** Null for an unknown or revoked key. Throws Unavailable if the state of the key is not known now. */
     async find(token: string): Promise<ApiKey | null> {

@@ -30,7 +30,11 @@ export interface BatcherOptions<Item, Result> {
   spacingPerItemMs?: number
 }
 
-export type Batcher<Item, Result> = (item: Item) => Promise<Result>
+export interface Batcher<Item, Result> {
+  (item: Item): Promise<Result>
+  /** Runs one statement without items, so that its first item finds it prepared. */
+  warmUp(): Promise<unknown>
+}
 
 interface Waiting<Item, Result> {
   item: Item
@@ -96,9 +100,10 @@ export function createBatcher<Item, Result>(
     }
   }
 
-  return (item) =>
+  const add = (item: Item) =>
     new Promise<Result>((resolve, reject) => {
       waiting.push({ item, resolve, reject })
       schedule()
     })
+  return Object.assign(add, { warmUp: async () => options.run([]) })
 }

@@ -99,17 +99,22 @@ async function startRoles(shared: Shared, roles: Roles, options: Options) {
   addresses.admin = await listen(adminServer, environment.ADMIN_PORT, environment.HOST)
   closers.onClose(() => adminServer.stop({ quietMs: 0 }))
 
+  const { firstStatements } = stores.notices
+  const statements: { warmUp(): Promise<unknown> }[] = []
   const workers = roles.worker ? startWorkerRole(shared) : []
+  if (roles.worker) statements.push(...firstStatements.delivery)
   liveness = startLiveness({ workers, depths: stores.producer.depths })
   closers.onClose(() => liveness?.stop())
   if (roles.api) {
     const requests = await composeRequests(shared, options.demo?.onDecided)
     const api = await createApiRouter(shared, requests)
     console = composeConsole(shared, requests)
+    statements.push(requests.keys, ...firstStatements.send)
     addresses.api = await serveApi(shared, api, options.demo?.createRouter(shared), options.quietMs)
   }
   // Waits for the first connection. Otherwise a slow connection would look like a missing Redis.
   await servers.firstTries()
+  await servers.warmUp(statements)
   await readiness.begin()
   return { addresses, readiness }
 }

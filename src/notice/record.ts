@@ -1,7 +1,7 @@
 /** Writes the outcome of a notice: one move with its events, and only by the last worker that claimed it. */
 import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../storage/database.ts'
-import { amongIds, rangeOf, workerSpacing } from './claim.ts'
+import { amongIds, rangeOf, writeSpacing } from './claim.ts'
 import { columns } from './columns.ts'
 import { type Conversion, isConvertedSql, type OnConverted } from './conversions.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
@@ -44,7 +44,7 @@ export function createRecord(
   return createBatcher<NoticeOutcome, boolean>({
     maxItems: 100,
     maxConcurrent: 1,
-    ...workerSpacing,
+    ...writeSpacing,
     async run(outcomes) {
       const rows = await database.query<Recorded>('notice-record', recordSql, [
         ...columns(outcomes, [

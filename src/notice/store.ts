@@ -7,15 +7,21 @@
 import { defaultSuppressFor, type SuppressFor } from '../base/suppression.ts'
 import type { Database } from '../storage/database.ts'
 import { createBrowse } from './browse.ts'
-import { createClaim, createExtend, createFindOpen, createTakeBack } from './claim.ts'
+import {
+  type ClaimAsked,
+  createClaim,
+  createExtend,
+  createFindOpen,
+  createTakeBack,
+} from './claim.ts'
 import { createEndCode } from './code-end.ts'
 import { createConversions, type OnConverted } from './conversions.ts'
 import { createFinder } from './find.ts'
 import { createHourCounts } from './hour-counts.ts'
-import { createInsert, createInsertWay } from './insert.ts'
+import { createInsert, createInsertWay, type NewNotice } from './insert.ts'
 import type { WantedEvents } from './outbox.ts'
 import { createOverdue } from './overdue.ts'
-import { createRecord } from './record.ts'
+import { createRecord, type NoticeOutcome } from './record.ts'
 import { createUnanswered } from './unanswered.ts'
 import { createVerifications } from './verifications.ts'
 
@@ -35,14 +41,20 @@ export function createNoticeStore(
 ) {
   const { onConverted = () => {} } = options
   const suppressFor = options.suppressFor ?? (() => defaultSuppressFor)
+  const insert = createInsert(database, suppressFor)
+  const findOpen = createFindOpen(database, suppressFor)
+  const claim = createClaim(database, options.claimMs)
+  const record = createRecord(database, options.wantedEvents, onConverted)
   return {
-    insert: createInsert(database, suppressFor),
+    insert: (notice: NewNotice) => insert(notice),
     insertWay: createInsertWay(database, suppressFor),
-    findOpen: createFindOpen(database, suppressFor),
-    claim: createClaim(database, options.claimMs),
+    findOpen: (id: string) => findOpen(id),
+    claim: (asked: ClaimAsked) => claim(asked),
     extend: createExtend(database),
     takeBack: createTakeBack(database),
-    record: createRecord(database, options.wantedEvents, onConverted),
+    record: (outcome: NoticeOutcome) => record(outcome),
+    /** The statements of every message, for a process that accepts it and for one that delivers it. */
+    firstStatements: { send: [insert], delivery: [findOpen, claim, record] },
     endCode: createEndCode(database, onConverted),
     countUnanswered: createConversions(database, onConverted),
     ...createOverdue(database),

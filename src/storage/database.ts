@@ -39,6 +39,8 @@ export interface Database {
 const statementTimeoutMs = 1_200
 const queryTimeoutMs = 1_500
 const connectTimeoutMs = 1_500
+/** The pool keeps this many idle connections: a new one costs a message more than all of its statements. */
+export const keptConnections = 3
 /** Ends connections, so that PostgreSQL's time is read again even on busy ones. */
 const connectionLivesS = 3_600
 /** The most names. Support needs two to four. */
@@ -70,6 +72,7 @@ export function openDatabase(
   const pool = new pg.Pool({
     connectionString,
     max: options.maxConnections,
+    min: Math.min(keptConnections, options.maxConnections),
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: statementTimeoutMs,
     query_timeout: queryTimeoutMs,

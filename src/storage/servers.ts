@@ -1,7 +1,7 @@
 /** The connections of a process: one pool to PostgreSQL, one client of Redis for each kind of work. */
 import type { Closers } from '../base/closers.ts'
 import type { Log } from '../base/log.ts'
-import { openDatabase } from './database.ts'
+import { keptConnections, openDatabase } from './database.ts'
 import { reasonsPostgresNotReady } from './database-ready.ts'
 import { type ConnectionRole, connectRedis, createParty, firstTry } from './redis.ts'
 import { lookAtRedis } from './redis-ready.ts'
@@ -47,6 +47,17 @@ export function connectServers(
     /** Resolves when each client so far is connected, or its first try has ended. */
     async firstTries(): Promise<void> {
       await Promise.all(clients.map(firstTry))
+    },
+
+    /**
+     * Runs statements of the first message on each connection that the pool keeps. Otherwise that message pays for
+     * connecting and planning. Ends at the first failure, and never throws.
+     */
+    async warmUp(statements: readonly { warmUp(): Promise<unknown> }[]): Promise<void> {
+      for (const { warmUp } of statements) {
+        const ends = await Promise.allSettled(Array.from({ length: keptConnections }, warmUp))
+        if (ends.some(({ status }) => status === 'rejected')) return
+      }
     },
 
     /**

@@ -38,6 +38,20 @@ test('an API that reports ready listens, also when its bootstrap key had to wait
   }
 })
 
+test('an API that reports ready has run the INSERT of a send, without a row, so its first send finds it planned', async () => {
+  const on = { redis: await testRedis(), database: await testDatabase() }
+  await startPostern({
+    on,
+    roles: { api: true, worker: false },
+    policyFile: { policies: noLimits },
+  })
+  const { rowCount } = await on.database.pool.query(
+    `SELECT FROM pg_stat_activity
+     WHERE datname = current_database() AND query LIKE '%WITH given AS%' AND pid <> pg_backend_pid()`,
+  )
+  expect(rowCount).toBeGreaterThan(0)
+})
+
 test('metrics name the role of their process: alerts look for an API, and for a worker, that is ready', async () => {
   const on = { redis: await testRedis(), database: await testDatabase() }
   async function readyAs(roles: Roles) {
