@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build, type Plugin } from 'rolldown'
-import { english, otherLanguages } from './bundled-texts.ts'
+import { english, languageNames } from './bundled-texts.ts'
 
 const web = fileURLToPath(new URL('.', import.meta.url))
 
@@ -19,7 +19,7 @@ const web = fileURLToPath(new URL('.', import.meta.url))
  * text or of the browser would break.
  */
 export const ownProperties =
-  'about askedBy addressLabel toLine addressOf begin busyWith carry changeAddress channelsChanged codeTitle codeTyped complain countryBox countryNow countryPrefix drawCode follow forget formReset given givenLabel givenNow hasOther hold isAutosubmit isFault isGone isNational isPassed isRequired isUnfinished keepInSight keyboardMoved linkOpened textsChanged lockMs memory note onAnswer onPassed onSent pageTyped passEndsAtMs readMessage recall redraw rewatch setEntry settings shownAgain remember sinceMs switchChannel textOf textPasted waitMs'
+  'about listen take goOn askForWay lifeMs askedBy addressLabel toLine addressOf begin busyWith carry changeAddress channelsChanged codeTitle codeTyped complain countryBox countryNow countryPrefix drawCode follow forget formReset given givenLabel givenNow hasOther hold isAutosubmit isFault isGone isNational isPassed isRequired isUnfinished keepInSight keyboardMoved linkOpened textsChanged lockMs memory note onAnswer onPassed onSent pageTyped passEndsAtMs readMessage recall redraw rewatch setEntry settings shownAgain remember sinceMs switchChannel textOf textPasted waitMs'
 
 /**
  * Files that a page with Swagger UI loads, and licences. They are copied, because its package brings one that reports
@@ -102,7 +102,7 @@ const bundledTexts: Plugin = {
   load: {
     filter: { id: /\/web\/bundled-texts\.ts$/ },
     handler: () =>
-      `export const english = ${JSON.stringify(english)}, otherLanguages = ${JSON.stringify(otherLanguages)}`,
+      `export const english = ${JSON.stringify(english)}, languageNames = ${JSON.stringify(languageNames)}`,
   },
 }
 

@@ -1,9 +1,19 @@
-/** The English texts of the field, and the languages that it can bring. In the bundle, this file contains their values (build.ts). */
+/**
+ * The English texts in the script, and the languages that the field can bring. In the bundle, this file contains their values
+ * (build.ts).
+ */
 import { languages } from '../src/i18n/languages.ts'
 
 export type TextName = keyof typeof languages.en.field
 
-export const english: Readonly<Record<TextName, string>> = languages.en.field
-export const otherLanguages: readonly string[] = Object.keys(languages).filter(
-  (language) => language !== 'en',
+/**
+ * The way to a pass, and errors without the service. The field brings all other texts, so that the script stays small. The
+ * service describes each of its refusals too.
+ */
+const bundled =
+  /^(sms|email)(Label|Given|Instead|Change|Sent|Empty)$|^(country|givenTo|send|sendIn|enterCode|again|againIn|codeLabel|sending|canResend|confirm|checking|passed|wrong|gone|expired|ready|offline|unavailable|setup|required)$/
+
+export const english: Readonly<Partial<Record<TextName, string>>> = Object.fromEntries(
+  Object.entries(languages.en.field).filter(([name]) => bundled.test(name)),
 )
+export const languageNames: readonly string[] = Object.keys(languages)

@@ -1,7 +1,7 @@
 /** Accepts a code that is typed, pasted, filled in or read from a message. Then asks the service to check it. */
 import { createPosternClient, type Passed } from './client.ts'
 import type { Parts } from './parts.ts'
-import { codeIn, lifeOfPassMs } from './readings.ts'
+import { claimsOf, codeIn } from './readings.ts'
 import { canType } from './state.ts'
 
 export function createChecking(parts: Parts & { onPassed: () => void }) {
@@ -40,10 +40,11 @@ export function createChecking(parts: Parts & { onPassed: () => void }) {
     if (!canType(state)) return
     const { sent, channel, code } = state
     if (code.length !== sent.codeLength) return
-    const { id, to } = sent
+    const { id, to, way } = sent
     const { scene } = settings
+    const about = way && id ? { id } : { channel, to, scene, id }
     const result = await work.run('check', (challenge) =>
-      createPosternClient(settings).check({ channel, to, scene, code, id, challenge }),
+      createPosternClient(settings).check({ ...about, code, challenge }, to),
     )
     if (!result) return
     if (result.ok) passed(result.answer)
@@ -53,11 +54,11 @@ export function createChecking(parts: Parts & { onPassed: () => void }) {
   function passed({ pass, id, scene, verifiedAt }: Passed): void {
     messageReader.abort()
     memory.forget()
-    const { channel } = state
-    const to = addressOf()
+    const { lifeMs, channel = state.channel } = claimsOf(pass)
+    const to = (channel === 'email' && settings.email) || addressOf()
     view.carry(pass, channel, to)
     const message = { name: 'passed', tone: 'right' } as const
-    const passEndsAtMs = Date.now() + lifeOfPassMs(pass)
+    const passEndsAtMs = Date.now() + lifeMs
     Object.assign(state, { busyWith: undefined, isPassed: true, passEndsAtMs, wrong: '', message })
     // The person may have corrected the address of the page during the check.
     screen.follow()

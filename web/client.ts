@@ -5,9 +5,10 @@
  * up none of its limits. The token is kept, and sent with later requests for the address. It outlives the tab. Its name has
  * only a short hash of the address, because the address must not outlive the tab.
  */
+import type { Channel } from './channels.ts'
 import type { AltchaChallenge } from './proof-of-work.ts'
 
-export type Channel = 'sms' | 'email' | 'voice' | 'whatsapp' | 'telegram'
+export type { Channel }
 
 export type Challenge =
   | { kind: 'altcha'; challenge: AltchaChallenge }
@@ -24,6 +25,20 @@ export interface SendRequest {
   idempotencyKey?: string | undefined
 }
 
+/** A send by the ways of a workflow. */
+export interface WorkflowRequest extends Omit<SendRequest, 'channel'> {
+  workflow: string
+  /** The address of the ways by mail. */
+  email?: string | undefined
+}
+
+export interface NextRequest {
+  /** The id of the verification. */
+  id: string
+  challenge?: string | undefined
+  idempotencyKey?: string | undefined
+}
+
 export interface CheckRequest {
   channel: Channel
   to: string
@@ -33,6 +48,9 @@ export interface CheckRequest {
   id?: string | undefined
   challenge?: string | undefined
 }
+
+/** A check of the code of any way of a verification. */
+export type CheckWaysRequest = Pick<CheckRequest, 'code' | 'challenge'> & { id: string }
 
 export interface Sent {
   id: string
@@ -46,6 +64,20 @@ export interface Sent {
   codeLength: number
   /** Time for which the service compares no code of this recipient, including this one. */
   lockedForMs?: number
+}
+
+/** `next`: the channel that the next way would have. */
+export interface Way {
+  channel: Channel
+  index: number
+  of: number
+  next?: Channel
+}
+
+/** `id`: of the verification. */
+export interface SentWay extends Omit<Sent, 'channel'> {
+  workflow: string
+  way: Way
 }
 
 export interface Passed {
@@ -68,6 +100,8 @@ export type Problem = { detail?: string } & (
   | {
       code:
         | 'code_gone'
+        | 'no_more_ways'
+        | 'not_found'
         | 'invalid_recipient'
         | 'destination_not_allowed'
         | 'unauthorized'
@@ -99,9 +133,10 @@ export function createPosternClient({ src, key }: { src: string; key: string }) 
 
   async function post<Answer>(
     path: string,
-    body: { channel: string; to: string },
+    body: object,
+    to = '',
     idempotencyKey?: string,
-    known = knownOf(key, body),
+    known = knownOf(key, to),
   ): Promise<Result<Answer>> {
     try {
       const response = await fetch(base + path, {
@@ -117,11 +152,11 @@ export function createPosternClient({ src, key }: { src: string; key: string }) 
       })
       const answer: unknown = await response.json().catch(() => null)
       if (response.ok && answer) {
-        keep(key, body, answer)
+        keep(key, to, answer)
         return { ok: true, answer: answer as Answer }
       }
       // A service of an older version does not accept the token.
-      if (known && response.status === 400) return post(path, body, idempotencyKey, '')
+      if (known && response.status === 400) return post(path, body, to, idempotencyKey, '')
       return { ok: false, problem: problemOf(response, answer as { code?: unknown } | null) }
     } catch (error) {
       return { ok: false, problem: await whyNothing(base + path, error) }
@@ -129,36 +164,46 @@ export function createPosternClient({ src, key }: { src: string; key: string }) 
   }
 
   return {
-    send: ({ idempotencyKey, ...body }: SendRequest) =>
-      post<Sent>('/v1/captchas', body, idempotencyKey),
+    send: <Asked extends SendRequest | WorkflowRequest>({ idempotencyKey, ...body }: Asked) =>
+      post<Asked extends WorkflowRequest ? SentWay : Sent>(
+        '/v1/captchas',
+        body,
+        body.to,
+        idempotencyKey,
+      ),
 
-    check: (body: CheckRequest) => post<Passed>('/v1/captchas/check', body),
+    /** `to`: the number of a verification, for the token of this browser. */
+    check: (body: CheckRequest | CheckWaysRequest, to = (body as CheckRequest).to) =>
+      post<Passed>('/v1/captchas/check', body, to),
+
+    /** Begins the next way of a verification. */
+    next: ({ id, idempotencyKey, ...body }: NextRequest) =>
+      post<SentWay>(`/v1/captchas/${id}/next`, body, '', idempotencyKey),
+
+    /** The way that began last. */
+    way: (id: string) => post<SentWay>(`/v1/captchas/${id}/way`, {}),
   }
 }
 
 /** The name of the token. Two addresses may share one, because a token of another address is no error. */
-function nameOf(key: string, { channel, to }: { channel: string; to: string }): string {
+function nameOf(key: string, to: string): string {
   let hash = 0
-  for (const letter of key + channel + to) hash = (hash * 31 + letter.charCodeAt(0)) | 0
+  for (const letter of key + to) hash = (hash * 31 + letter.charCodeAt(0)) | 0
   return `postern ${hash}`
 }
 
-function knownOf(key: string, body: { channel: string; to: string }): string {
+function knownOf(key: string, to: string): string {
   try {
-    return localStorage.getItem(nameOf(key, body)) ?? ''
+    return (to && localStorage.getItem(nameOf(key, to))) ?? ''
   } catch {
     // The browser forbids storage. Then it is a stranger.
     return ''
   }
 }
 
-function keep(
-  key: string,
-  body: { channel: string; to: string },
-  answer: { known?: string },
-): void {
+function keep(key: string, to: string, answer: { known?: string }): void {
   try {
-    if (answer.known) localStorage.setItem(nameOf(key, body), answer.known)
+    if (to && answer.known) localStorage.setItem(nameOf(key, to), answer.known)
   } catch {}
 }
 

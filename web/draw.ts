@@ -1,5 +1,6 @@
 /** Draws the state of a field. */
 import { callingCodeOf } from './calling-codes.ts'
+import { channelAfter, kindOf } from './channels.ts'
 import { set, setAttributes, setEnabled } from './elements.ts'
 import { countryOf, isInternational } from './phone-number.ts'
 import { clockTime, timeLeft } from './readings.ts'
@@ -14,7 +15,7 @@ import {
   type State,
   waitMsOf,
 } from './state.ts'
-import { ofChannel, type TextName, type TextOf } from './texts.ts'
+import { ofKind, type TextName, type TextOf } from './texts.ts'
 import type { View } from './view.ts'
 
 export interface Around {
@@ -36,12 +37,14 @@ export function draw(view: View, state: State, around: Around): void {
   const waitsForPress = isFilled(state)
   const mayType = canType(state)
   const mayLeave = canLeave(state)
-  const other = settings.channels.find((each) => each !== channel)
+  // The next way of a verification can begin when a new code could be sent.
+  const next = isAlive(state) && !waitMs ? state.sent.way?.next : undefined
+  const other = next ?? channelAfter(channel, settings.channels)
   // A lock that the service reported before a reload, or before the number changed.
   const locked = { name: 'locked', tone: 'wrong' } as const
   const shown: State['message'] = message ?? (lockMs ? locked : undefined)
   const at = clockTime(lockMs, settings.language)
-  const note = noteFor(state, shown?.name, waitMs)
+  const note = shown?.note ?? noteFor(state, shown?.name, waitMs)
 
   setAttributes(view.root, {
     'data-step': waitsForPress ? 'filled' : sent ? 'code' : 'address',
@@ -55,13 +58,13 @@ export function draw(view: View, state: State, around: Around): void {
   setEnabled(view.send, waitsForPress ? !busyWith : canSend)
   set(view.codeTitle, text('codeLabel', { to: isolated(sent?.shownTo ?? '') }))
   view.drawCode(state, mayType, wrong === 'code')
-  set(view.message, shown ? text(shown.name, { at, ...shown.values }) : '')
+  set(view.message, shown ? text(shown.name, { at, ...shown.values }) || shown.detail || '' : '')
   // The space depends only on the note. A screen reader repeats a text that changes.
-  set(view.note, note ? text(note).replace(/^.*[^。]$/, ' $&') : '')
+  set(view.note, note ? text(note, shown?.values).replace(/^.*[^。]$/, ' $&') : '')
   drawLink(view.again, sent && text(waitMs ? 'againIn' : 'again', { time }), canSend)
-  drawLink(view.other, other && text(other === 'sms' ? 'useSms' : 'useEmail'), mayLeave)
   const hasChange = sent && (!given || given.input)
-  drawLink(view.change, hasChange && text(ofChannel(channel, 'Change')), mayLeave)
+  drawLink(view.change, hasChange && text(ofKind(channel, 'Change')), mayLeave)
+  drawLink(view.other, other && text(`${other}Instead`), next ? canSend : mayLeave)
   view.setEntry(
     sent ? view.code : given ? view.send : view.address,
     settings.isRequired && !isPassed ? text('required') : '',
@@ -71,21 +74,22 @@ export function draw(view: View, state: State, around: Around): void {
 function drawAddress(view: View, state: State, { settings, given, text }: Around): void {
   const { address, addressLabel, toLine, givenLabel, country, countryBox } = view
   const { channel } = state
-  const type = channel === 'sms' ? 'tel' : 'email'
+  const type = kindOf(channel) === 'sms' ? 'tel' : 'email'
   setAttributes(address, {
     type,
     autocomplete: type,
     'aria-invalid': `${state.wrong === 'address'}`,
   })
   address.readOnly = !!state.busyWith
-  set(addressLabel, text(ofChannel(channel, 'Label')))
+  set(addressLabel, text(ofKind(channel, 'Label')))
   const to = given && isolated(given.to)
-  set(givenLabel, to ? text(given.input ? ofChannel(channel, 'Given') : 'givenTo', { to }) : '')
+  const isNamed = given?.input && channel === kindOf(channel) && !settings.workflow
+  set(givenLabel, to ? text(isNamed ? ofKind(channel, 'Given') : 'givenTo', { to }) : '')
   addressLabel.hidden = toLine.hidden = !!given
   givenLabel.hidden = !given
 
   const { countries, language } = settings
-  const picked = channel === 'sms' && !given ? (state.country ?? settings.country) : ''
+  const picked = kindOf(channel) === 'sms' && !given ? (state.country ?? settings.country) : ''
   countryBox.hidden = !picked
   // An international number contains its calling code already.
   const isOwn = picked && isInternational(address.value, picked)
@@ -125,9 +129,8 @@ function drawLink(link: HTMLElement, text: string | undefined, isEnabled: boolea
 /** The next step after a message. */
 function noteFor(state: State, name: TextName | undefined, waitMs: number): TextName | undefined {
   if (!state.sent || state.busyWith || state.isPassed) return undefined
-  if (isAlive(state)) return waitMs ? undefined : tellsOfCode.includes(name) ? 'canResend' : 'ready'
+  if (isAlive(state)) return waitMs ? undefined : /Sent/.test(name ?? '') ? 'canResend' : 'ready'
   if (!endsCode.includes(name)) return undefined
   return waitMs ? 'askNewLater' : 'askNew'
 }
-const tellsOfCode: (TextName | undefined)[] = ['sent', 'sentEmail', 'sentAgain', 'sentAgainEmail']
 const endsCode: (TextName | undefined)[] = ['wrongLast', 'gone', 'expired']

@@ -34,7 +34,7 @@ export function createField(
   const view = createView(host, setMissing)
   const textIn = createLanguage(settings, view.root, () => screen.redraw())
   const text: TextOf = (name, values) => fill(ownTextOf(name) ?? textIn(name), values)
-  const screen = createScreen(view, settings, text)
+  const screen = createScreen(view, settings, text, () => void sending.askForWay())
   const memory = createMemory(screen, settings)
   const tell: Tell = (type, detail) =>
     host.dispatchEvent(new CustomEvent(type, { detail, bubbles: true }))
@@ -53,15 +53,17 @@ export function createField(
     },
   })
   const moves = createMoves({ ...parts, checking, link })
-  const send = createSending({
+  const sending = createSending({
     ...parts,
     onSent(channel) {
       link.listen()
       if (channel === 'sms') checking.readMessage()
     },
   })
+  const send = () => sending.send()
   const press = () => (isFilled(state) ? checking.check() : send())
-  watchButtons(view, { press, send, ...moves })
+  const goOn = () => (state.sent?.way ? sending.send(true) : moves.switchChannel())
+  watchButtons(view, { press, send, goOn, ...moves })
   watchNumber(view, screen)
   watchCode(view, checking)
   const watch = () =>
@@ -110,11 +112,11 @@ export function createField(
 
 function watchButtons(
   { send, again, other, change, address }: View,
-  on: { press(): void; send(): void; switchChannel(): void; changeAddress(): void },
+  on: { press(): void; send(): void; goOn(): void; changeAddress(): void },
 ): void {
   send.addEventListener('click', on.press)
   again.addEventListener('click', on.send)
-  other.addEventListener('click', on.switchChannel)
+  other.addEventListener('click', on.goOn)
   change.addEventListener('click', on.changeAddress)
   address.addEventListener('keydown', (event) => onEnter(event, on.send))
 }

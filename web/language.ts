@@ -1,9 +1,9 @@
 /**
- * The texts in the language of the page. English is in the script, because the script must stay small. The field brings another
- * language from its service. A page needs no other permission for that than for a send, and a bundler packs nothing.
- * The texts are data and are shown as text, like the recipient in an answer, so they need no hash.
+ * The texts in the language of the page. The script has only the English ones that a field always needs, because it must
+ * stay small. The field brings the others from its service. A page needs no other permission for that than for a send, and a
+ * bundler packs nothing. The texts are data and are shown as text, like the recipient in an answer, so they need no hash.
  */
-import { english, otherLanguages, type TextName } from './bundled-texts.ts'
+import { english, languageNames, type TextName } from './bundled-texts.ts'
 import { baseOf } from './client.ts'
 import type { Settings } from './settings.ts'
 
@@ -21,8 +21,8 @@ const bring = (url: string): Promise<Brought> =>
     .catch(() => english))
 
 /**
- * `root` is hidden until the first texts arrive. A later language replaces the texts when it arrives, so the person keeps the
- * focus.
+ * `root` is hidden until the first texts arrive, unless they are English. A later language replaces the texts when it
+ * arrives, so the person keeps the focus.
  */
 export function createLanguage(settings: Settings, root: Element, onArrived: () => void) {
   let language = ''
@@ -31,30 +31,23 @@ export function createLanguage(settings: Settings, root: Element, onArrived: () 
   return function textOf(name: TextName): string {
     follow()
     const text = texts?.[name]
-    return typeof text === 'string' ? text : english[name]
+    return typeof text === 'string' ? text : (english[name] ?? '')
   }
 
   function follow(): void {
     const named = settings.language.replace(/-.*/, '')
-    const wanted = otherLanguages.includes(named) ? named : 'en'
+    const wanted = languageNames.includes(named) ? named : 'en'
     if (wanted === language) return
     language = wanted
-    if (wanted === 'en') {
-      show(english)
-      return
-    }
+    if (wanted === 'en') texts ??= english
     root.classList.toggle('postern-waiting', !texts)
     const arrived = (found: Brought) => {
       if (wanted !== language) return
-      show(found)
+      texts = found
+      root.classList.remove('postern-waiting')
       onArrived()
     }
     void bring(`${baseOf(settings.src)}/browser/postern-code.${wanted}.json`).then(arrived)
     setTimeout(() => texts || arrived(english), maxHiddenMs)
-  }
-
-  function show(found: Brought): void {
-    texts = found
-    root.classList.remove('postern-waiting')
   }
 }

@@ -1,5 +1,5 @@
 /** Steps of a person in a field: to its beginning, to the other channel, to another address. */
-import type { Channel } from './client.ts'
+import { type Channel, channelAfter, kindOf } from './channels.ts'
 import type { CodeLink } from './code-link.ts'
 import type { Parts } from './parts.ts'
 import { addressStep, canLeave, emptyState, sentMessage } from './state.ts'
@@ -26,7 +26,7 @@ export function createMoves({
     Object.assign(state, emptyState(channels[0] ?? 'sms'))
     if (saved && channels.includes(saved.channel)) {
       const { channel, sent } = saved
-      const message = sent && sentMessage(channel, sent.codeLength, false)
+      const message = sent && sentMessage(sent.way?.channel ?? channel, sent.codeLength)
       Object.assign(state, saved, { message })
       if (sent && !view.address.value) view.address.value = sent.to
     }
@@ -63,10 +63,11 @@ export function createMoves({
   }
 
   function switchChannel(): void {
-    const other = settings.channels.find((channel) => channel !== state.channel)
+    const other = channelAfter(state.channel, settings.channels)
     if (!other || !canLeave(state)) return
-    view.address.value = ''
-    state.isSwitched = settings.given?.channel !== other
+    // Another channel to the same number keeps it.
+    if (kindOf(other) !== kindOf(state.channel)) view.address.value = ''
+    state.isSwitched = settings.given?.channel !== kindOf(other)
     goToAddress(other)
     view.entry().focus()
   }

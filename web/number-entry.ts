@@ -1,4 +1,5 @@
 /** The input of a phone number, with a list of countries. Groups the typed digits if the country is known. */
+import { kindOf } from './channels.ts'
 import { caretIn, grouped, withoutCallingCode } from './phone-number.ts'
 import type { Screen } from './screen.ts'
 import type { View } from './view.ts'
@@ -26,7 +27,7 @@ export function watchNumber({ address, country }: View, screen: Screen): void {
 
   /** Groups the digits again. `inputType`: the change that a person made at the caret. */
   function group(inputType?: string): void {
-    if (state.channel !== 'sms' || !countryNow()) return
+    if (kindOf(state.channel) !== 'sms' || !countryNow()) return
     const { value, selectionStart } = address
     const text = grouped(value, countryNow())
     if (text === value) return

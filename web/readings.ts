@@ -1,4 +1,5 @@
 /** Reads texts of people and of the service. */
+import type { Channel } from './channels.ts'
 
 /**
  * Converts the digits of every script to 0 to 9, and all dashes to `-`. Contacts and chats add invisible characters to a
@@ -71,13 +72,16 @@ export function clockAheadMs(id: string, askedAtMs: number): number {
   return isRight ? 0 : aheadMs
 }
 
-/** How long the server of the site accepts the pass. Infinity if the pass does not contain it. */
-export function lifeOfPassMs(pass = ''): number {
+/**
+ * Facts in a pass: the channel whose code was typed, and how long the server of the site accepts it. Infinity if the pass
+ * does not contain that.
+ */
+export function claimsOf(pass = ''): { lifeMs: number; channel?: Channel } {
   try {
     const payload = pass.split('.')[1]?.replaceAll('-', '+').replaceAll('_', '/') ?? ''
-    const { iat, exp } = JSON.parse(atob(payload))
-    return (exp - iat) * 1_000 || Infinity
+    const { iat, exp, channel } = JSON.parse(atob(payload))
+    return { lifeMs: (exp - iat) * 1_000 || Infinity, channel }
   } catch {
-    return Infinity
+    return { lifeMs: Infinity }
   }
 }

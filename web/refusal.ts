@@ -1,8 +1,9 @@
 /** The meaning of a refusal for the person at the field. */
-import type { Channel, Problem } from './client.ts'
+import type { Channel } from './channels.ts'
+import type { Problem } from './client.ts'
 import { type AltchaChallenge, hashOf } from './proof-of-work.ts'
 import { clockTime } from './readings.ts'
-import { ofChannel, type TextName, type Values } from './texts.ts'
+import { ofKind, type TextName, type Values } from './texts.ts'
 
 export interface Refusal {
   name: TextName
@@ -32,7 +33,7 @@ export function refusalOf(
   },
 ): Refusal {
   const { during, channel, hasOther, isNational, origin, language } = asked
-  const another = (name: string): Refusal => ({ name: ofChannel(channel, name), about: 'address' })
+  const another = (name: string): Refusal => ({ name: ofKind(channel, name), about: 'address' })
   const setup: Refusal = { name: 'setup', isFault: true }
   const gone: Refusal = { name: 'gone', about: 'code', isGone: true }
   const invalid = another(isNational ? 'National' : 'Invalid')
@@ -52,7 +53,10 @@ export function refusalOf(
       if (n === 0) return { name: 'wrongLast', about: 'code', isGone: true }
       return { name: n === 1 ? 'wrongOne' : 'wrong', about: 'code', values: { n } }
     }
+    case 'no_more_ways':
+      return { name: 'canResend' }
     case 'code_gone':
+    case 'not_found':
       return gone
     case 'invalid_recipient':
       return invalid

@@ -1,4 +1,6 @@
 /** Shows a refusal: its meaning, its duration and the next step of the person. */
+
+import { kindOf } from './channels.ts'
 import type { Parts, Refused } from './parts.ts'
 import { isUnanswered, refusalOf } from './refusal.ts'
 
@@ -9,7 +11,7 @@ export function createRefused(parts: Omit<Parts, 'refused' | 'view' | 'work'>): 
   return (during, to, problem) => {
     const { channel, sent } = state
     const hasOther = settings.channels.length > 1
-    const isNational = channel === 'sms' && !to.startsWith('+')
+    const isNational = kindOf(channel) === 'sms' && !to.startsWith('+')
     const { origin } = location
     const { language } = settings
     const asked = { during, channel, hasOther, isNational, origin, language }
@@ -19,11 +21,12 @@ export function createRefused(parts: Omit<Parts, 'refused' | 'view' | 'work'>): 
     // A code that was perhaps not compared stays in the input, to be sent again.
     if (during === 'check' && !isUnanswered(problem)) state.code = ''
     if (isGone && sent) state.sent = { ...sent, expiresAtMs: 0 }
+    if (problem.code === 'no_more_ways' && sent?.way) delete sent.way.next
     if (waitMs) memory.hold('waits', to, waitMs)
     if (lockMs) memory.hold('locks', to, lockMs)
     if (about === 'address') state.sent = undefined
     memory.save()
-    complain(name, about, values)
+    complain(name, about, values, problem.detail)
     tell('refused', { during, problem, channel })
   }
 }

@@ -2,7 +2,8 @@
  * State that a reload must not lose: the code that was sent, and how long to wait. It contains the address, so it is kept
  * in the session storage of the tab and ends with the tab.
  */
-import type { Channel } from './client.ts'
+import type { Channel } from './channels.ts'
+import type { Way } from './client.ts'
 
 export interface SentCode {
   /** Undefined while a later send has no answer: perhaps that send has replaced the code. */
@@ -15,6 +16,10 @@ export interface SentCode {
   shownTo: string
   codeLength: number
   expiresAtMs: number
+  /** How far the clock of this browser is ahead. */
+  aheadMs: number
+  /** The latest way of a verification with several. */
+  way?: Way | undefined
 }
 
 /** End of a wait or of a lock, for one address of each channel. */

@@ -1,4 +1,5 @@
 /** Draws the state of a field after every change, and four times a second during a countdown. */
+import { kindOf } from './channels.ts'
 import { draw } from './draw.ts'
 import { toE164 } from './phone-number.ts'
 import type { Given, Settings } from './settings.ts'
@@ -10,7 +11,8 @@ const tickMs = 250
 
 export type Screen = ReturnType<typeof createScreen>
 
-export function createScreen(view: View, settings: Settings, text: TextOf) {
+/** `onTick` runs while a code can be typed. */
+export function createScreen(view: View, settings: Settings, text: TextOf, onTick: () => void) {
   const state = emptyState('sms')
   let timer: ReturnType<typeof setInterval> | undefined
 
@@ -39,14 +41,15 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
 
   function writtenNow(): string {
     const written = givenNow()?.to ?? view.address.value.trim()
-    return state.channel === 'sms' ? toE164(written, countryNow()) : written
+    return kindOf(state.channel) === 'sms' ? toE164(written, countryNow()) : written
   }
 
-  /** The address of the page, unless the person chose the other channel. */
+  /** The address of the page with the channel that it is for, unless the person chose a channel to another one. */
   function givenNow(): Given | undefined {
     const { given, channels } = settings
-    const used = state.isSwitched ? [state.channel] : channels
-    return given && used.includes(given.channel) ? given : undefined
+    const used = [state.channel, ...(state.isSwitched ? [] : channels)]
+    const channel = used.find((each) => kindOf(each) === given?.channel)
+    return given && channel && { ...given, channel }
   }
 
   function change(changes: Partial<State>): void {
@@ -60,9 +63,14 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
   }
 
   /** Shows an error. No request is under way any more. */
-  function complain(name: TextName, wrong: State['wrong'] = '', values?: Values): void {
+  function complain(
+    name: TextName,
+    wrong: State['wrong'] = '',
+    values?: Values,
+    detail?: string,
+  ): void {
     view.challenge.replaceChildren()
-    const message = { name, values, tone: 'wrong' } as const
+    const message = { name, values, tone: 'wrong', detail } as const
     change({ busyWith: undefined, onAnswer: undefined, wrong, message })
     if (wrong === 'address') view.focus(givenNow()?.input ?? view.entry())
     view.keepInSight()
@@ -95,7 +103,10 @@ export function createScreen(view: View, settings: Settings, text: TextOf) {
   /** A script of the page may change its input after the code passed: that keeps the pass. */
   function tick(): void {
     const { channel, isPassed, passEndsAtMs } = state
-    if (!isPassed) follow()
+    if (!isPassed) {
+      follow()
+      onTick()
+    }
     // A timer for the whole life of the pass would stand still while a device sleeps.
     else if (passEndsAtMs <= Date.now()) {
       view.carry()

@@ -1,13 +1,18 @@
-/** Requests a code and shows that it is on its way. */
-import { createPosternClient, type Sent } from './client.ts'
+/** Requests a code, or the next way of a verification, and shows that it is on its way. */
+import { type Channel, kindOf } from './channels.ts'
+import { createPosternClient, type Result, type Sent, type SentWay } from './client.ts'
 import type { Parts } from './parts.ts'
 import { clockAheadMs } from './readings.ts'
 import { isUnanswered } from './refusal.ts'
 import type { SentCode } from './saved-code.ts'
-import { leftCode, sentMessage, waitMsOf } from './state.ts'
+import { canType, leftCode, sentMessage, waitMsOf } from './state.ts'
+import { ofKind, type TextName } from './texts.ts'
 
 /** A later repeat is a request for a new code. */
 const repeatWithinMs = 60_000
+
+/** Pause before the first question for the latest way. Each pause is twice the one before, so a code is asked about few times. */
+const firstPauseMs = 3_000
 
 interface Asked {
   about: string
@@ -16,61 +21,116 @@ interface Asked {
   sinceMs: number
 }
 
-export function createSending(parts: Parts & { onSent: (channel: Sent['channel']) => void }) {
+type Answer = Result<Sent | SentWay>
+
+export function createSending(parts: Parts & { onSent: (channel: Channel) => void }) {
   const { settings, view, screen, memory, work, tell, refused, onSent } = parts
   const { state, addressOf, change, complain } = screen
   let unanswered: Asked | undefined
+  let askAtMs = 0
+  let pauseMs = 0
 
-  return async function send(): Promise<void> {
+  return { send, askForWay }
+
+  /** `isNext`: the next way of a verification. Its earlier codes stay valid. */
+  async function send(isNext = false): Promise<void> {
     screen.follow()
-    const { channel, busyWith, isPassed } = state
+    const { channel, busyWith, isPassed, sent: earlier } = state
     const to = addressOf()
     if (busyWith || isPassed) return
     const left = leftCode(state, to)
     if (left) return goBack(left)
     if (waitMsOf(state, to) > 0) return
-    if (!to) return complain(channel === 'sms' ? 'smsEmpty' : 'emailEmpty', 'address')
+    if (!to) return complain(ofKind(channel, 'Empty'), 'address')
     // Digits that are no number of the shown country. The service could read them as a number of another one.
-    const isUnread = channel === 'sms' && screen.countryNow() && !to.startsWith('+')
+    const isUnread = kindOf(channel) === 'sms' && screen.countryNow() && !to.startsWith('+')
     if (isUnread) return refused('send', to, { code: 'invalid_recipient' })
-    const { scene, language: locale } = settings
-    unanswered = askedFor(`${channel} ${to} ${scene} ${locale}`, unanswered)
+    const { scene, language: locale, workflow, email } = settings
+    const by = workflow ? { workflow, email: email || undefined } : { channel }
+    const body = isNext ? { id: earlier?.id } : { ...by, to, scene, locale }
+    unanswered = askedFor(JSON.stringify(body), unanswered)
     const { key: idempotencyKey, sinceMs } = unanswered
-    const { sent: earlier } = state
-    if (earlier) {
+    if (earlier && !isNext) {
       state.sent = { ...earlier, id: undefined }
       memory.save()
     }
+    const client = createPosternClient(settings)
+    const ask = (isNext ? client.next : client.send) as (asked: object) => Promise<Answer>
     const result = await work.run('send', (challenge) =>
-      createPosternClient(settings).send({ channel, to, scene, locale, challenge, idempotencyKey }),
+      ask({ ...body, challenge, idempotencyKey }),
     )
     if (!result) return
-    const isAnswered = result.ok || !isUnanswered(result.problem)
-    if (isAnswered) unanswered = undefined
     if (result.ok) return sent(to, sinceMs, result.answer)
-    if (isAnswered) state.sent = earlier
+    if (!isUnanswered(result.problem)) {
+      unanswered = undefined
+      state.sent = earlier
+    }
     refused('send', to, result.problem)
   }
 
-  function goBack(sent: SentCode): void {
-    change({ sent, message: sentMessage(state.channel, sent.codeLength, false), wrong: '' })
-    memory.save()
-    view.focus(view.code)
-    onSent(state.channel)
+  /**
+   * Asks whether a way failed and the next one began, while a person waits for the code. It asks rarely, and begins
+   * nothing: a way never begins by time alone.
+   */
+  async function askForWay(): Promise<void> {
+    const { sent: before, code } = state
+    const { id, to = '', way } = before ?? {}
+    const nowMs = Date.now()
+    if (!id || !way?.next || code || document.hidden || nowMs < askAtMs || !canType(state)) return
+    askAtMs = nowMs + pauseMs
+    pauseMs *= 2
+    const { ok, answer } = (await createPosternClient(settings).way(id)) as {
+      ok: boolean
+      answer: SentWay
+    }
+    if (
+      ok &&
+      answer.way.index > way.index &&
+      state.sent === before &&
+      canType(state) &&
+      !state.code
+    )
+      sent(to, 0, answer, `${way.channel}Failed`)
   }
 
-  function sent(to: string, sinceMs: number, answer: Sent): void {
-    const { id, channel, to: shownTo, codeLength, expiresAt, resendAt, lockedForMs = 0 } = answer
-    const aheadMs = clockAheadMs(id, sinceMs)
+  function goBack(sent: SentCode): void {
+    const channel = sent.way?.channel ?? state.channel
+    change({ sent, message: sentMessage(channel, sent.codeLength), wrong: '' })
+    memory.save()
+    view.focus(view.code)
+    onSent(channel)
+  }
+
+  /** `failed`: the text about the way before. */
+  function sent(to: string, sinceMs: number, answer: Sent | SentWay, failed?: TextName): void {
+    const { id, to: shownTo, codeLength, expiresAt, resendAt, lockedForMs = 0 } = answer
+    const { way } = answer as Partial<SentWay>
+    const { channel } = way ?? (answer as Sent)
+    const { sent: earlier } = state
+    // The id of a verification is as old as its first way.
+    const isSame = earlier?.id === id
+    const aheadMs = isSame ? earlier.aheadMs : clockAheadMs(id, sinceMs)
     const endsAtMs = Date.parse(expiresAt) + aheadMs
     const isOpenInTime = Date.now() + lockedForMs < endsAtMs
     const expiresAtMs = isOpenInTime ? endsAtMs : 0
-    const isAgain = state.sent?.to === to
+    const message = sentMessage(channel, codeLength, !isSame && earlier?.to === to)
+    unanswered = undefined
+    pauseMs = firstPauseMs
+    askAtMs = Date.now() + pauseMs
     change({
       busyWith: undefined,
       code: '',
-      sent: { id, to, country: screen.countryNow(), shownTo, codeLength, expiresAtMs },
-      message: sentMessage(channel, codeLength, isAgain),
+      sent: {
+        id,
+        to,
+        country: screen.countryNow(),
+        shownTo,
+        codeLength,
+        expiresAtMs,
+        aheadMs,
+        way,
+      },
+      message: failed ? { ...message, name: failed, note: message.name } : message,
       wrong: '',
     })
     memory.remember(id, endsAtMs)
@@ -79,7 +139,7 @@ export function createSending(parts: Parts & { onSent: (channel: Sent['channel']
       memory.hold('locks', to, lockedForMs)
       change({ message: { name: isOpenInTime ? 'sentLocked' : 'locked', tone: 'wrong' } })
     }
-    view.focus(view.code)
+    if (!failed) view.focus(view.code)
     tell('sent', { id, channel, to: shownTo, expiresAt, resendAt })
     onSent(channel)
   }

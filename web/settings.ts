@@ -1,6 +1,6 @@
 /** Attributes of the element. They are read each time, because the page may change them. */
 import { callingCodeOf } from './calling-codes.ts'
-import type { Channel } from './client.ts'
+import { type Channel, isChannel } from './channels.ts'
 
 export interface Given {
   channel: Channel
@@ -17,6 +17,8 @@ export const settingNames = [
   'publishable-key',
   'scene',
   'channels',
+  'workflow',
+  'email',
   'country',
   'countries',
   'to',
@@ -39,10 +41,16 @@ export function settingsOf(element: HTMLElement) {
     get scene() {
       return attribute('scene') || 'default'
     },
+    /** A verification begins with a number. */
     get channels(): Channel[] {
-      return list(attribute('channels') || 'sms,email').filter(
-        (name) => name === 'sms' || name === 'email',
-      )
+      return list(this.workflow ? 'sms' : attribute('channels') || 'sms,email').filter(isChannel)
+    },
+    get workflow() {
+      return attribute('workflow')
+    },
+    /** The address of the ways by mail. */
+    get email() {
+      return attribute('email')
     },
     /** Countries (ISO 3166) that a person can choose from. */
     get countries(): string[] {

@@ -1,9 +1,19 @@
 /** The state of a field, and how time changes it. */
-import type { Channel } from './client.ts'
+import { type Channel, kindOf } from './channels.ts'
 import type { Held, SentCode } from './saved-code.ts'
 import type { TextName, Values } from './texts.ts'
 
 export type Tone = 'plain' | 'busy' | 'wrong' | 'right'
+
+export interface Message {
+  name: TextName
+  values?: Values | undefined
+  tone: Tone
+  /** A second sentence. */
+  note?: TextName | undefined
+  /** The service's sentence, until the texts have arrived. */
+  detail?: string | undefined
+}
 
 export interface State {
   channel: Channel
@@ -27,7 +37,7 @@ export interface State {
   waits: Held
   /** End of the time in which the service compares no code. */
   locks: Held
-  message?: { name: TextName; values?: Values | undefined; tone: Tone } | undefined
+  message?: Message | undefined
   /** The input with the mistake. */
   wrong: 'address' | 'code' | ''
   /** Receives the answer to a vendor's challenge. */
@@ -104,9 +114,9 @@ export const canLeave = ({ busyWith, onAnswer }: State) =>
   busyWith !== 'check' || onAnswer !== undefined
 
 /** `isAgain`: the new code replaces an earlier one. */
-export function sentMessage(channel: Channel, n: number, isAgain: boolean): State['message'] {
-  const name = `sent${isAgain ? 'Again' : ''}${channel === 'sms' ? '' : 'Email'}` as const
-  return { name, values: { n }, tone: 'plain' }
+export function sentMessage(channel: Channel, n: number, isAgain = false): Message {
+  const kind = channel === 'voice' ? channel : kindOf(channel)
+  return { name: `${kind}Sent${isAgain ? 'Again' : ''}`, values: { n }, tone: 'plain' }
 }
 
 /** Messages that disappear when the wait ends, and when the lock ends. */

@@ -41,8 +41,9 @@ export function createView(host: HTMLElement, setMissing: SetMissing) {
     message,
     note,
     again: link(' postern-again'),
-    other: link(),
     change: link(),
+    // The last one, because it appears when a wait ends, and must not push a link away from the pointer.
+    other: link(),
     challenge,
     /** Writes the pass and its recipient into the form, for the server of the site. Without them, the form has none. */
     carry(...values: [] | [pass: string | undefined, channel: string, to: string]): void {

@@ -1,7 +1,6 @@
 /**
  * The code field for any page (web/). `GET /browser/postern-code.<version>.js`: the bytes of a version never change, so pages
- * may name its hash and caches keep it. `GET /browser/postern-code.<language>.json`: the texts of another language than
- * English. The field of any version brings them, so their address has no version. Built once at start, because strangers
+ * may name its hash and caches keep it. `GET /browser/postern-code.<language>.json`: the texts of a language. The field of any version brings them, so their address has no version. Built once at start, because strangers
  * can request both.
  */
 import { readFileSync } from 'node:fs'
@@ -32,7 +31,7 @@ export function createBrowserScript(refuse: RequestHandler): Router {
   }
   const script = readBuiltFile('postern-code.js')
   serve(`${version}.js`, script, 'text/javascript', 'max-age=31536000, immutable')
-  for (const language of languages.filter((name) => name !== 'en')) {
+  for (const language of languages) {
     const texts = JSON.stringify(words[language].field)
     serve(`${language}.json`, texts, 'application/json', 'max-age=3600')
   }

@@ -1,12 +1,12 @@
 import { expect, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import {
+  claimsOf,
   clockAheadMs,
   clockTime,
   codeIn,
   digitsIn,
   idTimeMs,
-  lifeOfPassMs,
   timeLeft,
 } from '../../web/readings.ts'
 
@@ -89,8 +89,11 @@ test.each([
   else expect(Math.abs(found - aheadMs)).toBeLessThan(1_000)
 })
 
-test('a pass has the time until its end; what is none has nothing', () => {
-  const payload = Buffer.from(JSON.stringify({ iat: 1_000, exp: 1_300, sub: '?>~' }))
-  expect(lifeOfPassMs(`e30.${payload.toString('base64url')}.x`)).toBe(300_000)
-  for (const other of ['', 'x', 'a.b.c', 'a.e30.c']) expect(lifeOfPassMs(other)).toBe(Infinity)
+test('a pass has the time until its end, and its channel; what is none has nothing', () => {
+  const claims = { iat: 1_000, exp: 1_300, channel: 'email', sub: '?>~' }
+  const payload = Buffer.from(JSON.stringify(claims)).toString('base64url')
+  expect(claimsOf(`e30.${payload}.x`)).toEqual({ lifeMs: 300_000, channel: 'email' })
+  for (const other of ['', 'x', 'a.b.c', 'a.e30.c']) {
+    expect(claimsOf(other)).toEqual({ lifeMs: Infinity })
+  }
 })

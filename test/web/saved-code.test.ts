@@ -8,6 +8,7 @@ const sent = {
   to: '13800138000',
   shownTo: '+86138****8000',
   codeLength: 4,
+  aheadMs: 0,
   expiresAtMs: 300_000,
 }
 const saved: Saved = {

@@ -1,0 +1,204 @@
+/** The code field with several ways to the person, before a service that answers by a function of the test. */
+import type { Page } from 'playwright-core'
+import { beforeAll, expect, test } from 'vitest'
+import { launchBrowser } from '../tools/browser.ts'
+import {
+  type Asked,
+  createMockedPages,
+  field,
+  newCode,
+  passed,
+  refused,
+  type Service,
+} from './field-mocked.ts'
+import { partsOf, said } from './field-page.ts'
+
+let open: Awaited<ReturnType<typeof createMockedPages>>
+beforeAll(async () => {
+  open = await createMockedPages(await launchBrowser())
+})
+
+const to = '+8613800138000'
+const email = 'ada@shop.test'
+const workflow = `workflow="default" email="${email}"`
+/** Begins with the time of the send, as every id. */
+let id = ''
+const newId = () =>
+  `${Date.now().toString(16).padStart(12, '0').replace(/.{8}/, '$&-')}-7059-a113-e76dd047e128`
+
+const ways = ['sms', 'voice', 'email']
+
+/** The answer when way `index` has begun. */
+function wayOf(index: number, more: object = {}) {
+  const way = { channel: ways[index - 1], index, of: 3, next: ways[index] }
+  return newCode({ id, channel: undefined, workflow: 'default', way, ...more })
+}
+
+const callOf = ({ path }: Asked) => path.replace(/.*\//, '')
+/** `latest` is the way that `next` and `way` answer. */
+const service =
+  (latest: () => number, others: Service = () => passed): Service =>
+  (one) => {
+    const call = callOf(one)
+    if (call === 'captchas') return wayOf(1)
+    return ['next', 'way'].includes(call) ? wayOf(latest()) : others(one)
+  }
+
+const nextLink = (page: Page, name: string) => page.getByRole('button', { name })
+const laterBy = (page: Page, ms: number) =>
+  page.evaluate(`{ const now = Date.now; Date.now = () => now() + ${ms} }`)
+
+async function send(page: Page): Promise<void> {
+  id = newId()
+  await partsOf(page).address.fill(to)
+  await partsOf(page).send.click()
+  await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
+}
+
+test('a workflow: the next way is a link after the wait; its key stays until an answer; any code is checked by the id, and the form has the address of the code', async () => {
+  let isLost = true
+  const claims = Buffer.from(JSON.stringify({ channel: 'email' })).toString('base64url')
+  const right = { ...passed, body: { ...passed.body, pass: `e30.${claims}.x` } }
+  const { page, asked } = await open(`<form>${field(workflow)}</form>`, (one) => {
+    const call = callOf(one)
+    if (call === 'check') return right
+    if (call === 'captchas') return wayOf(1, { resendAt: new Date(Date.now() + 60_000) })
+    return isLost ? 'lost' : wayOf(2)
+  })
+  await send(page)
+  const { channel: _, ...sent } = { channel: '', workflow: 'default', email, to, scene: 'signup' }
+  expect(asked[0]?.body).toEqual({ ...sent, locale: 'en' })
+  expect(await nextLink(page, 'Call me instead').isVisible()).toBe(false)
+  await laterBy(page, 61_000)
+  await nextLink(page, 'Call me instead').click()
+  await said(page).toContain('does not answer')
+  isLost = false
+  await nextLink(page, 'Call me instead').click()
+  await said(page).toContain('You get a call now with a code of 4 digits.')
+  const next = asked.filter((one) => callOf(one) === 'next')
+  expect(next.map(({ key }) => key)).toEqual([next[0]?.key, next[0]?.key])
+  expect(next[0]?.key).toMatch(/^[\w-]{36}$/)
+  expect(await nextLink(page, 'Use email instead').isVisible()).toBe(true)
+  await page.keyboard.type('1234')
+  await said(page).toContain('Confirmed.')
+  expect(asked.at(-1)).toMatchObject({ path: '/v1/captchas/check', body: { id, code: '1234' } })
+  expect(asked.at(-1)?.body).not.toHaveProperty('channel')
+  const carried = `[...new FormData(document.querySelector('form')).values()].slice(1)`
+  expect(await page.evaluate(carried)).toEqual(['email', email])
+})
+
+test('a way fails → the field asks in growing pauses, reports it with the way that began, and moves no focus', async () => {
+  let latest = 1
+  const { page, asked } = await open(
+    `${field(workflow)}<input id="other">`,
+    service(() => latest),
+  )
+  await send(page)
+  const questions = () => asked.filter((one) => callOf(one) === 'way').length
+  await page.locator('#other').focus()
+  await laterBy(page, 3_000)
+  await expect.poll(questions).toBe(1)
+  await laterBy(page, 5_000)
+  latest = 2
+  await laterBy(page, 1_000)
+  await said(page).toContain('The SMS failed. You get a call now with a code of 4 digits.')
+  expect(questions()).toBe(2)
+  expect(await page.evaluate('document.activeElement.id')).toBe('other')
+  expect(await partsOf(page).message.getAttribute('role')).toBe('status')
+  await page.reload()
+  await said(page).toContain('You get a call now')
+})
+
+test('no question while the page is hidden, digits are typed, or no way is left', async () => {
+  let latest = 1
+  const { page, asked } = await open(
+    field(workflow),
+    service(() => latest),
+  )
+  const questions = () => asked.filter((one) => callOf(one) === 'way').length
+  /** The field reads the clock each time it draws itself. */
+  const drawnAgain = () =>
+    page.evaluate(`new Promise((resolve) => {
+      const now = Date.now
+      let times = 0
+      Date.now = () => (++times === 30 && resolve(), now())
+    })`)
+  await send(page)
+  await page.evaluate(
+    `Object.defineProperty(document, 'hidden', { value: true, configurable: true })`,
+  )
+  await laterBy(page, 10_000)
+  await drawnAgain()
+  expect(questions()).toBe(0)
+  await partsOf(page).code.fill('12')
+  await page.evaluate('delete document.hidden')
+  await drawnAgain()
+  expect(questions()).toBe(0)
+  latest = 3
+  await partsOf(page).code.fill('')
+  await said(page).toContain('The SMS failed. A code of 4 digits is on its way.')
+  await laterBy(page, 100_000)
+  await drawnAgain()
+  expect(questions()).toBe(1)
+})
+
+test('the last way has begun already → its link goes, and a new code can be requested', async () => {
+  const { page } = await open(field(workflow), (one) =>
+    callOf(one) === 'next' ? refused(409, 'no_more_ways') : wayOf(1),
+  )
+  await send(page)
+  await nextLink(page, 'Call me instead').click()
+  await said(page).toContain('you can request a new one now')
+  expect(await nextLink(page, 'Call me instead').isVisible()).toBe(false)
+  expect(await partsOf(page).code.isVisible()).toBe(true)
+})
+
+test('the verification ended elsewhere → the code is gone, and a new one can be requested', async () => {
+  const { page } = await open(field(workflow), (one) =>
+    callOf(one) === 'next' ? refused(410, 'code_gone') : wayOf(1),
+  )
+  await send(page)
+  await nextLink(page, 'Call me instead').click()
+  await said(page).toContain('This code is no longer valid. Request a new one.')
+})
+
+test('several channels to one number → each link leads to the next one and keeps the number; mail has another input', async () => {
+  const { page, asked } = await open(
+    field('channels="sms,voice,whatsapp,email" country="CN"'),
+    (one) => newCode({ channel: one.body.channel }),
+  )
+  const { address } = partsOf(page)
+  await send(page)
+  await nextLink(page, 'Call me instead').click()
+  expect(await address.inputValue()).toContain('8000')
+  await partsOf(page).send.click()
+  await said(page).toContain('You get a call now')
+  expect(asked[1]?.body).toMatchObject({ channel: 'voice', to })
+  await nextLink(page, 'Send it by WhatsApp').click()
+  expect(await address.getAttribute('type')).toBe('tel')
+  await nextLink(page, 'Use email instead').click()
+  expect(await address.getAttribute('type')).toBe('email')
+  expect(await address.inputValue()).toBe('')
+})
+
+test('the number is the input of the page → it is the input of every channel to a phone', async () => {
+  const body = `<input id="mine" type="tel" value="${to}">${field('for="mine" channels="email,voice,whatsapp"')}`
+  const { page, asked } = await open(body, () => newCode({ channel: 'voice' }))
+  expect(await partsOf(page).address.isVisible()).toBe(false)
+  expect(await page.locator('.postern-label:visible').textContent()).toContain('at \u2068+86')
+  await partsOf(page).send.click()
+  await said(page).toContain('You get a call now')
+  expect(asked[0]?.body).toMatchObject({ channel: 'voice', to })
+})
+
+test('the texts did not arrive → a refusal has the sentence of the service', async () => {
+  const detail = 'Zu viele Codes.'
+  const { page } = await open(
+    field(),
+    () => refused(429, 'limited', { detail, retryAfterMs: 60_000 }),
+    { texts: (route) => route.abort() },
+  )
+  await partsOf(page).address.fill(to)
+  await partsOf(page).send.click()
+  await said(page).toContain(detail)
+})
