@@ -123,8 +123,8 @@ export function createApiKeys(database: Database, options: Partial<typeof defaul
     ...store,
     warmUp: lookUpStranger.warmUp,
 
-    /** Null for an unknown or revoked key. Throws Unavailable if the state of the key is not known now. */
-    async find(token: string): Promise<ApiKey | null> {
+    /** The key of a request, whose use is noted. Null for an unknown or revoked key. Throws Unavailable if the state of the key is not known now. */
+    async authenticate(token: string): Promise<ApiKey | null> {
       const key = await look(token)
       if (key) noteUse(key.id)
       return key

@@ -231,7 +231,7 @@ export function createCheckCaptcha(deps: {
       return { ...compared, proof: repeatable && proofIn(repeatable.proof, compared) }
     }
     if (compared.result !== 'mismatch') return compared
-    const { waitMs, refusal } = await guesses.holdNext(counts)
+    const { waitMs, refusal } = await guesses.afterMismatch(counts)
     if (refusal) announceLock(guess, refusal)
     return waitMs > 0 ? { ...compared, lockedForMs: waitMs } : compared
   }
@@ -243,7 +243,8 @@ export function createCheckCaptcha(deps: {
   ): Promise<Checked> {
     const { origin } = guess
     const refusal =
-      (await limits.visit(guess, origin, isHuman)) ?? (await limits.findLock(guess, origin))
+      (await limits.countWithoutCode(guess, origin, isHuman)) ??
+      (await limits.refuseIfLocked(guess, origin))
     return refusal ? { result: 'refused', refusal } : { result: 'gone', reason }
   }
 }

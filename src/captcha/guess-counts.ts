@@ -12,7 +12,7 @@ import type { LiveCode } from './code-answers.ts'
 import type { CodeOwner, CodeStore, SharedOwner } from './code-store.ts'
 
 export function createGuessCounts(
-  limits: Pick<GuessLimits, 'count' | 'giveBack' | 'forgive' | 'holdNext'>,
+  limits: Pick<GuessLimits, 'count' | 'giveBack' | 'forgive' | 'afterMismatch'>,
 ) {
   const giveBack = (counts: readonly CountedGuess[]) => counts.forEach(limits.giveBack)
 
@@ -48,10 +48,10 @@ export function createGuessCounts(
     forgive: (counts: readonly CountedGuess[]) => counts.forEach(limits.forgive),
 
     /** The longest wait, and a lock that began. */
-    async holdNext(
+    async afterMismatch(
       counts: readonly CountedGuess[],
     ): Promise<{ waitMs: number; refusal?: Refusal | undefined }> {
-      const holds = await Promise.all(counts.map(limits.holdNext))
+      const holds = await Promise.all(counts.map(limits.afterMismatch))
       const waitMs = Math.max(...holds.map((hold) => hold.waitMs))
       return { waitMs, refusal: holds.find(({ refusal }) => refusal)?.refusal }
     },

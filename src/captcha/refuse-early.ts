@@ -11,7 +11,7 @@ export type RefuseEarly = ReturnType<typeof createRefuseEarly>
  */
 export function createRefuseEarly(deps: {
   oncePerKey: Pick<OncePerKey, 'isNew'>
-  quota: Pick<Quota, 'isRefused' | 'findRefusal'>
+  quota: Pick<Quota, 'remembersRefusal' | 'acquireAndRelease'>
 }) {
   const { oncePerKey, quota } = deps
   return async function refuseEarly(
@@ -31,9 +31,9 @@ export function createRefuseEarly(deps: {
   ): Promise<Limited | undefined> {
     if (!caller.isPage || idempotencyKey === undefined) return undefined
     const isHuman = challenge !== undefined
-    const isRefused = quota.isRefused(policy, fields, isHuman)
+    const isRefused = quota.remembersRefusal(policy, fields, isHuman)
     const isNew = isRefused && (await oncePerKey.isNew(idempotencyKey, caller, answerBy))
-    const refusal = isNew ? await quota.findRefusal(policy, fields, isHuman) : undefined
+    const refusal = isNew ? await quota.acquireAndRelease(policy, fields, isHuman) : undefined
     return refusal && limitedBy(policy, refusal)
   }
 }

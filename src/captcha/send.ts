@@ -42,7 +42,7 @@ export function createSendCaptcha(deps: {
   readMessage: ReadMessage
   oncePerKey: Pick<OncePerKey, 'answerBy' | 'isNew'>
   challenges: Pick<Challenges, 'enter' | 'refuse'>
-  quota: Pick<Quota, 'fieldsOf' | 'isRefused' | 'findRefusal'>
+  quota: Pick<Quota, 'fieldsOf' | 'remembersRefusal' | 'acquireAndRelease'>
   guessLimits: Pick<GuessLimits, 'waitMsOf' | 'refundOf'>
   known: Pick<KnownBrowsers, 'laneOf'>
   codes: Pick<CodeStore, 'digestsOf' | 'remember' | 'settle' | 'settleSoon' | 'forget'>

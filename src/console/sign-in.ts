@@ -26,14 +26,14 @@ export type SignIn = ReturnType<typeof createSignIn>
 export function createSignIn(deps: {
   /** A limiter with the policies above. */
   limiter: Pick<Limiter, 'acquire'>
-  findKey: (token: string) => Promise<ApiKey | null>
+  authenticate: (token: string) => Promise<ApiKey | null>
   /** Called with the result of every sign-in. */
   onTried: (outcome: SignedIn['kind']) => void
 }) {
-  const { limiter, findKey, onTried } = deps
+  const { limiter, authenticate, onTried } = deps
 
   async function tryKey(token: string, ip: string): Promise<SignedIn> {
-    const key = await findKey(token)
+    const key = await authenticate(token)
     if (key?.kind === 'operator') return { kind: 'ok', key }
     const decision = await limiter.acquire('signIn', { ip })
     if (!decision.admitted) return { kind: 'wait', retryAfterMs: decision.retryAfterMs }

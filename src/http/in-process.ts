@@ -100,13 +100,14 @@ export function createCalls(deps: {
   workflows: Pick<Workflows, 'sendWorkflow' | 'next'>
   cancelCaptcha: CancelCaptcha
   reads: NoticeReads
-  findKey: (token: string) => Promise<Key | null>
+  authenticate: (token: string) => Promise<Key | null>
   nowMs: () => number
   /** True if a plugin sends codes that its clients have made. */
   sendsOwnCodes: boolean
   underWay: UnderWay
 }): PosternCalls {
-  const { sendCaptcha, sendNotice, cancelCaptcha, reads, findKey, underWay, sendsOwnCodes } = deps
+  const { sendCaptcha, sendNotice, cancelCaptcha, reads, authenticate, underWay, sendsOwnCodes } =
+    deps
   const { workflows } = deps
 
   /** Runs a call. Expected errors become outcomes. */
@@ -198,7 +199,7 @@ export function createCalls(deps: {
     async authenticate(token) {
       const call = pluginCall()
       const made = (await outcomeOf(call, async () => {
-        const key = isKeyText(token) ? await findKey(token) : null
+        const key = isKeyText(token) ? await authenticate(token) : null
         if (!key) return { outcome: 'unauthorized' }
         return { outcome: 'authenticated', app: key.app, keyId: key.id, kind: key.kind }
       })) as Authenticated

@@ -48,7 +48,7 @@ import type { UnderWay } from './under-way.ts'
 export function createRouter(deps: {
   routes: readonly Route[]
   /** Null for an unknown or revoked key. Throws Unavailable if the state of the key is not known now. */
-  findKey: (token: string) => Promise<Key | null>
+  authenticate: (token: string) => Promise<Key | null>
   /** True if a valid publishable key lists it. Throws Unavailable if that is not known now. */
   isListedOrigin: (origin: string) => Promise<boolean>
   metrics: HttpMetrics
@@ -60,7 +60,7 @@ export function createRouter(deps: {
   /** Traces of pages are continued, as traces of servers are. */
   takesPageTraces?: boolean
 }): Router {
-  const { routes, findKey, metrics, underWay, takesPageTraces = false } = deps
+  const { routes, authenticate, metrics, underWay, takesPageTraces = false } = deps
   const respond = createRespond(deps)
   const cors = createCors(deps.isListedOrigin, takesPageTraces)
   startRequestsAtZero(metrics, routes)
@@ -164,7 +164,7 @@ export function createRouter(deps: {
     const token = tokenOf(request)
     let key: Key | null = null
     try {
-      key = token === undefined ? null : await findKey(token)
+      key = token === undefined ? null : await authenticate(token)
     } finally {
       if (!key) await cors.admitUnknown(token, request, response)
     }

@@ -52,13 +52,13 @@ export async function createApiRouter(shared: Shared, requests: Requests) {
   const underWay = createUnderWay({ waitSeconds: metrics.waitSeconds })
   const calls = createCalls({
     ...requests,
-    ...{ reads, findKey: keys.find, nowMs: database.nowMs, underWay },
+    ...{ reads, authenticate: keys.authenticate, nowMs: database.nowMs, underWay },
     sendsOwnCodes: plugins.some(({ sendsOwnCodes }) => sendsOwnCodes),
   })
   const pluginRouters = await openRouters(plugins, calls)
   const router: Router = createRouter({
     routes: [...routes, openApiRoute(routes)],
-    findKey: keys.find,
+    authenticate: keys.authenticate,
     isListedOrigin: createListedOrigins(database).has,
     metrics,
     log,

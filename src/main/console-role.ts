@@ -68,7 +68,7 @@ export function composeConsole(shared: Shared, requests: Requests): RequestListe
       sessions: createSessions({ redis, keyPrefix }),
       signIn: createSignIn({
         limiter: openLimiter(shared, limiterRedis, 'console:', signInPolicies),
-        findKey: requests.keys.find,
+        authenticate: requests.keys.authenticate,
         onTried: (outcome) => metrics.signIns.inc({ outcome }),
       }),
       findKeyById: requests.keys.findById,

@@ -6,7 +6,7 @@ import type { Database } from '../storage/database.ts'
 import { columns } from './columns.ts'
 import { noticeFormat, wayFormat } from './format.ts'
 import type { NoticeKind } from './states.ts'
-import { inForceSql, suppressValues } from './suppressions.ts'
+import { appliesSql, suppressValues } from './suppressions.ts'
 import { beginWays, type WayBegun } from './verifications.ts'
 
 export interface NewNotice {
@@ -94,7 +94,7 @@ const becauseSql = `
               WHEN new.kind = 'notice' AND bool_or(s.reason = 'complained') THEN 'complained'
               WHEN new.providers <@ array_agg(s.provider) FILTER (WHERE s.reason = 'opted_out') THEN 'opted_out' END AS because
   FROM suppression s
-  WHERE s.recipient_hash = ANY (ARRAY[new.recipient_hash, new.earlier_hash]) AND s.app = new.app AND ${inForceSql(16)}`
+  WHERE s.recipient_hash = ANY (ARRAY[new.recipient_hash, new.earlier_hash]) AND s.app = new.app AND ${appliesSql(16)}`
 
 // All times are PostgreSQL's, except `send_at`. The process's clock is not used.
 const insertSql = (isWay = false) => `

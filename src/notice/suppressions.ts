@@ -25,7 +25,7 @@ export interface Suppression {
   until: Date
 }
 
-/** The values of `inForceSql`, in the order of `suppressionReasons`. */
+/** The values of `appliesSql`, in the order of `suppressionReasons`. */
 export const suppressValues = ({ bounced, complained, optedOut }: SuppressFor) =>
   [bounced, complained, optedOut].map((ms) => (ms === false ? null : ms))
 
@@ -34,12 +34,12 @@ const untilSql = (n: number) =>
   `(s.at + ($${n}::float8[])[array_position(${order}, s.reason)] * interval '1 millisecond')`
 
 /** True for a suppression `s` in force. `$n`: `suppressValues`. */
-export const inForceSql = (n: number) => `(s.ended_at IS NULL AND ${untilSql(n)} > now())`
+export const appliesSql = (n: number) => `(s.ended_at IS NULL AND ${untilSql(n)} > now())`
 
 /** The suppressions in force of the notice `n`, as JSON; null if there are none. */
 export const suppressedSql = (n: number) => `
   (SELECT json_agg(json_build_object('reason', s.reason, 'provider', s.provider)) FROM suppression s
-   WHERE s.recipient_hash = n.recipient_hash AND s.app = n.app AND ${inForceSql(n)})`
+   WHERE s.recipient_hash = n.recipient_hash AND s.app = n.app AND ${appliesSql(n)})`
 
 /**
  * Reports `r (app, recipient_hash, reason, provider, sent_at)` that begin a suppression. A repeated report begins none, nor
@@ -77,7 +77,7 @@ export function createSuppressions(database: Database, suppressFor: () => Suppre
 /** During a rotation of SECRET, a recipient has two hashes, and may have the same suppression under both. */
 const findSql = `
   SELECT s.reason, s.provider, max(s.at) AS since, max(${untilSql(3)}) AS until FROM suppression s
-  WHERE s.recipient_hash = ANY ($2::bytea[]) AND s.app = $1 AND ${inForceSql(3)}
+  WHERE s.recipient_hash = ANY ($2::bytea[]) AND s.app = $1 AND ${appliesSql(3)}
   GROUP BY s.reason, s.provider ORDER BY since DESC, s.reason, s.provider`
 
 const endSql = `

@@ -84,7 +84,7 @@ export function createGuessLimits(deps: {
      * answer. If the guess reached the limit of a lockout, the lock begins now and not at the next guess. So the
      * answer can report the wait at once.
      */
-    async holdNext({
+    async afterMismatch({
       policy,
       fields,
       admission,
@@ -95,7 +95,7 @@ export function createGuessLimits(deps: {
         .filter(({ kind, mode }) => kind === 'lockout' && mode === 'enforce')
         .some((rule) => triesLeftOf(rule, admission).includes(0))
       const refusal = isFull
-        ? await quota.findRefusal(policy, fields, true, true).catch(() => undefined)
+        ? await quota.acquireAndRelease(policy, fields, true, true).catch(() => undefined)
         : undefined
       return { waitMs: refusal?.retryAfterMs ?? (isFull ? 0 : nextInMs), refusal }
     },
@@ -112,20 +112,24 @@ export function createGuessLimits(deps: {
       return quota.nextInMs(policy, fields)
     },
 
-    /** The refusal by a current lock. */
-    async findLock(owner: LimitFacts, origin: Origin): Promise<Refusal | undefined> {
+    /** Refuses the check if a lock applies to it. */
+    async refuseIfLocked(owner: LimitFacts, origin: Origin): Promise<Refusal | undefined> {
       const { policy, fields } = guessOf(owner, origin)
       const states = await limiter.peek(policy, fields)
       const isLocked = states.some(({ lockedForMs }) => lockedForMs !== undefined)
       if (!isLocked) return undefined
-      return quota.findRefusal(policy, fields, true)
+      return quota.acquireAndRelease(policy, fields, true)
     },
 
     /**
      * Counts a check from a page for a recipient without a live code. The call has no request id, so Redis keeps no
      * id for each such check. The counts end with the times of the rules.
      */
-    async visit(owner: LimitFacts, origin: Origin, isHuman: boolean): Promise<Refusal | undefined> {
+    async countWithoutCode(
+      owner: LimitFacts,
+      origin: Origin,
+      isHuman: boolean,
+    ): Promise<Refusal | undefined> {
       if (!origin.isPage) return undefined
       const fields = quota.checkFieldsOf(owner, origin)
       const decision = await limiter.acquire(pageCheckPolicy, fields, { isSolved: isHuman })

@@ -87,7 +87,7 @@ export function createQuota(deps: {
 
   const isTest = ({ to }: Fields) => isTestRecipient(String(to))
   /** The policy that decides: for a test recipient its variant, if it has one (test-policies.ts). */
-  function inForce(policy: string, fields: Fields): string {
+  function policyFor(policy: string, fields: Fields): string {
     if (!isTest(fields) || isCheckPolicy(policy)) return policy
     const variant = testPolicyOf(policy)
     return Object.hasOwn(policies(), variant) ? variant : policy
@@ -115,7 +115,7 @@ export function createQuota(deps: {
       attributes: { 'postern.policy': policy },
     } as const
     const decision = await traced(limits, async () => {
-      const decided = await limiter.acquire(inForce(policy, fields), fields, options)
+      const decided = await limiter.acquire(policyFor(policy, fields), fields, options)
       if (!decided.admitted) noteInSpan({ 'postern.rule': decided.rule })
       return decided
     })
@@ -132,7 +132,7 @@ export function createQuota(deps: {
   ): void {
     if (!rules && !isTest(fields)) onReleased?.(fields, requestId)
     const releasing = limiter
-      .release(inForce(policy, fields), fields, requestId, rules)
+      .release(policyFor(policy, fields), fields, requestId, rules)
       .catch(() => {})
       .then(() => void releases.delete(releasing))
     releases.add(releasing)
@@ -161,14 +161,17 @@ export function createQuota(deps: {
      * could try addresses without limit.
      */
     releaseUnsent(policy: string, fields: Fields, requestId: RequestId): void {
-      const rules = policies()[inForce(policy, fields)] ?? []
+      const rules = policies()[policyFor(policy, fields)] ?? []
       const isOfCaller = (rule: Rule) => rule.fields.some((name) => ofCaller.includes(name))
       const names = rules.filter((rule) => !isOfCaller(rule)).map(({ name }) => name)
       if (names.length > 0) release(policy, fields, requestId, [...new Set(names)])
     },
 
-    /** The refusal of such a request, which metrics count. Undefined if it would be admitted. Takes no use. */
-    async findRefusal(
+    /**
+     * Takes the uses of such a request and gives them back. Returns the refusal, which metrics count. A lockout that has
+     * reached its limit begins its lock.
+     */
+    async acquireAndRelease(
       policy: string,
       fields: Fields,
       isSolved: boolean,
@@ -182,12 +185,12 @@ export function createQuota(deps: {
     },
 
     /** True if this process remembers a refusal of such a request. Calls no server, and counts nothing. */
-    isRefused: (policy: string, fields: Fields, isSolved: boolean): boolean =>
-      limiter.recall(inForce(policy, fields), fields, { isSolved }) !== undefined,
+    remembersRefusal: (policy: string, fields: Fields, isSolved: boolean): boolean =>
+      limiter.recall(policyFor(policy, fields), fields, { isSolved }) !== undefined,
 
     /** Milliseconds until the limits admit such a request. */
     async nextInMs(policy: string, fields: Fields): Promise<number> {
-      const windows = await limiter.peek(inForce(policy, fields), fields)
+      const windows = await limiter.peek(policyFor(policy, fields), fields)
       return Math.max(0, ...windows.map(({ nextInMs }) => nextInMs))
     },
 

@@ -13,7 +13,7 @@ const here = open()
 let database = here
 
 /** The answer of a process that has not seen any key yet. */
-const find = (token: string) => createApiKeys(database).find(token)
+const find = (token: string) => createApiKeys(database).authenticate(token)
 const store = () => createKeyStore(database)
 const rowOf = async (id: string) => (await store().list()).find((key) => key.id === id)
 

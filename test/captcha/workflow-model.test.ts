@@ -73,8 +73,8 @@ const quota = {
   releaseUnsent() {},
   nextInMs: async () => 0,
   fieldsOf: () => ({}),
-  isRefused: () => false,
-  findRefusal: async () => undefined,
+  remembersRefusal: () => false,
+  acquireAndRelease: async () => undefined,
 }
 const oncePerKey = {
   answerBy: () => performance.now() + 10_000,

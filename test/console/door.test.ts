@@ -351,9 +351,9 @@ test('what could not be looked up is not counted as a try', async () => {
 
 const rightKey: ApiKey = { id: 'a', app: '*', kind: 'operator', origins: [] }
 
-function doorOf(findKey: (token: string) => Promise<ApiKey | null>) {
+function doorOf(authenticate: (token: string) => Promise<ApiKey | null>) {
   const limiter = createLimiter({ policies: signInPolicies })
   const tried: string[] = []
-  const signIn = createSignIn({ limiter, findKey, onTried: (outcome) => tried.push(outcome) })
+  const signIn = createSignIn({ limiter, authenticate, onTried: (outcome) => tried.push(outcome) })
   return { limiter, tried, signIn }
 }

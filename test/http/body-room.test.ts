@@ -54,7 +54,7 @@ async function startDoor(
         run: async () => ({ status: 204 }),
       }),
     ],
-    async findKey() {
+    async authenticate() {
       await untilKeyIsFound()
       return { id: 'k', app: 'default', kind: 'secret', origins: [] }
     },

@@ -79,7 +79,7 @@ test('the Vary of a host stays, in answers and in preflights', async () => {
         ...{ answers: {}, problems: [], run: async () => ({ status: 204 }) },
       }),
     ],
-    findKey: async () => ({ id: 'k', app: 'default', kind: 'publishable', origins: [origin] }),
+    authenticate: async () => ({ id: 'k', app: 'default', kind: 'publishable', origins: [origin] }),
     isListedOrigin: async () => true,
     metrics: testMetrics(),
     log: createLog({ level: 'silent', process: 'test' }),

@@ -54,7 +54,7 @@ async function open() {
     route('/read', { isRead: true }),
   ]
   const deps = { routes, metrics, log, underWay, isListedOrigin: async () => false }
-  const router = createRouter({ ...deps, findKey: async (token) => keys[token] ?? null })
+  const router = createRouter({ ...deps, authenticate: async (token) => keys[token] ?? null })
   const app = createApp({ router, unknownPath: answerUnknownPath(deps), trustProxyHops: 1 })
   const refuse = createEarlyRefusal({ ...deps, lastKnown: (token) => keys[token] })
   const url = await listen(createHttpServer(app, undefined, refuse))

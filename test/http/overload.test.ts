@@ -43,7 +43,7 @@ async function open() {
     })
   const router = createRouter({
     routes: [route('/work'), route('/read', true)],
-    findKey: async (app) => ({ id: 'k', app, kind: 'secret', origins: [] }),
+    authenticate: async (app) => ({ id: 'k', app, kind: 'secret', origins: [] }),
     isListedOrigin: async () => false,
     ...{ metrics, log, underWay },
   })

@@ -31,7 +31,7 @@ async function open(routes: Partial<Route>[], maxBodyBytes?: number) {
       run: async () => ({ status: 200, body: {} }),
       ...route,
     })),
-    findKey: async (token) =>
+    authenticate: async (token) =>
       token === 'good' ? { id: 'k', app: 'shop', kind: 'secret', origins: [] } : null,
     isListedOrigin: async () => false,
     metrics,

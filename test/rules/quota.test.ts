@@ -89,7 +89,7 @@ test('close waits for releases under way', async () => {
   await closed
 })
 
-test('findRefusal: an admitted request is given back under its own id; a refusal is returned and nothing given back', async () => {
+test('acquireAndRelease: an admitted request is given back under its own id; a refusal is returned and nothing given back', async () => {
   const refusal = { admitted: false, rule: 'r' }
   const calls: unknown[] = []
   let decision: object = { admitted: true }
@@ -108,14 +108,14 @@ test('findRefusal: an admitted request is given back under its own id; a refusal
     isTestRecipient: () => false,
     policies: () => ({}),
   })
-  expect(await asked.findRefusal('captcha', {}, true)).toBeUndefined()
+  expect(await asked.acquireAndRelease('captcha', {}, true)).toBeUndefined()
   const [[, id]] = calls as [[string, string]]
   expect(calls).toEqual([
     ['acquire', id],
     ['release', id],
   ])
   decision = refusal
-  expect(await asked.findRefusal('captcha', {}, true)).toBe(refusal)
+  expect(await asked.acquireAndRelease('captcha', {}, true)).toBe(refusal)
   expect(calls).toHaveLength(3)
 })
 
@@ -130,7 +130,7 @@ test('records: decisions and releases, but none of a test recipient; giving back
     release: async (policy: string) => void asked.push(policy),
     recall: (policy: string, _: object, options: object) => void asked.push([policy, options]),
   } as unknown as Limiter
-  const { acquire, release, isRefused } = createQuota({
+  const { acquire, release, remembersRefusal } = createQuota({
     limiter,
     dedupeHash: () => '',
     priceOf: () => 0,
@@ -150,7 +150,7 @@ test('records: decisions and releases, but none of a test recipient; giving back
   release('check', tester, 'c')
   release('of an operator', tester, 'd')
   release('captcha', person, 'a')
-  isRefused('notice', person, true)
+  remembersRefusal('notice', person, true)
   expect(recorded).toEqual([
     ['decided', 'captcha', 'a'],
     ['released', 'a'],

@@ -11,11 +11,11 @@ import { LimiterUnavailable } from '../errors.ts'
 import { scripts } from '../scripts.ts'
 import type { Answer } from '../store.ts'
 import type { Run } from './client.ts'
-import { holdOf, notNumbers, notOurs, planOf, usesOf } from './format.ts'
-import type { Slot } from './keys.ts'
+import { notNumbers, notOurs, planOf, unpackHold, usesOf } from './format.ts'
+import type { ScriptCall } from './keys.ts'
 
 interface Waiting {
-  readonly slot: Slot
+  readonly slot: ScriptCall
   readonly resolve: (answer: Answer) => void
   readonly reject: (error: unknown) => void
 }
@@ -25,13 +25,17 @@ const maxChecks = 128
 const maxRounds = 5
 
 /** `giveUp` is called for each check that may have taken uses although its caller got an error. */
-export function createBatch(run: Run, rememberRequestsMs: number, giveUp: (slot: Slot) => void) {
+export function createBatch(
+  run: Run,
+  rememberRequestsMs: number,
+  giveUp: (slot: ScriptCall) => void,
+) {
   let batches = new Map<string, Waiting[]>()
 
   /** Checks with the same name can share a call. */
-  const nameOf = ({ check, place }: Slot): string => check.group + place
+  const nameOf = ({ check, place }: ScriptCall): string => check.group + place
 
-  function askInBatch(slot: Slot): Promise<Answer> {
+  function askInBatch(slot: ScriptCall): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const name = nameOf(slot)
       const batch = batches.get(name) ?? []
@@ -87,11 +91,11 @@ function settle(batch: readonly Waiting[], now: number, answers: readonly (numbe
     const { policy, asks } = slot.check
     const code = answers[at]
     if (typeof code === 'number' && code !== 0) {
-      const newLock = code < -1 ? holdOf(policy, -code) : undefined
+      const newLock = code < -1 ? unpackHold(policy, -code) : undefined
       if (newLock) at++
       const hold = Number(answers[at++])
       if (hold < 0) reject(new LimiterUnavailable(notOurs))
-      else resolve({ hold: holdOf(policy, hold), newLock })
+      else resolve({ hold: unpackHold(policy, hold), newLock })
       continue
     }
     const taken = asks.map((ask) => {

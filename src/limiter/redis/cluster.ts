@@ -8,20 +8,20 @@
  */
 import { type Hold, kindOf, longer, stronger } from '../kinds.ts'
 import type { Answer, Found, RefusedAnswer, Taken } from '../store.ts'
-import type { Slot } from './keys.ts'
+import type { ScriptCall } from './keys.ts'
 
 export interface SlotCalls {
-  acquire(slot: Slot): Promise<Answer>
-  peek(slot: Slot): Promise<readonly Found[]>
-  takeBack(slot: Slot): Promise<unknown>
+  acquire(slot: ScriptCall): Promise<Answer>
+  peek(slot: ScriptCall): Promise<readonly Found[]>
+  takeBack(slot: ScriptCall): Promise<unknown>
   /** Gives the uses back, and undoes a lock that began, when Redis answers again. */
-  giveUp(slot: Slot): void
+  giveUp(slot: ScriptCall): void
 }
 
-export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promise<Answer> {
+export async function askSlots(calls: SlotCalls, slots: readonly ScriptCall[]): Promise<Answer> {
   const taken: Taken[] = []
-  const takenSlots: Slot[] = []
-  const lockedSlots: Slot[] = []
+  const takenSlots: ScriptCall[] = []
+  const lockedSlots: ScriptCall[] = []
   let refused: RefusedAnswer | undefined
   try {
     for (const slot of slots) {
@@ -45,7 +45,7 @@ export async function askSlots(calls: SlotCalls, slots: readonly Slot[]): Promis
 }
 
 /** The refusal of this slot, or undefined. If a lockout is full, calls `acquire` to begin its lock. */
-async function askAfterRefusal(calls: SlotCalls, slot: Slot): Promise<Answer | undefined> {
+async function askAfterRefusal(calls: SlotCalls, slot: ScriptCall): Promise<Answer | undefined> {
   let hold: Hold | undefined
   for (const { ask, uses, now } of await calls.peek(slot)) {
     const { part, permits } = ask

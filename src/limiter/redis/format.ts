@@ -36,7 +36,7 @@ export function planOf({ asks, isSolved }: Check): string {
 }
 
 /** Reads a hold of lua/acquire-N.lua: one number with wait and window, so the greatest number has the longest wait. */
-export function holdOf({ windows }: CompiledPolicy, packed: number): Hold {
+export function unpackHold({ windows }: CompiledPolicy, packed: number): Hold {
   const window = windows[maxWindows - 1 - (packed % maxWindows)]
   if (!window) throw new LimiterUnavailable('Redis named a window that the policy does not have')
   return { waitMs: Math.floor(packed / maxWindows), window }

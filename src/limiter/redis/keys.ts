@@ -15,7 +15,7 @@ import type { Check } from '../store.ts'
 export type SubjectKey = string | Uint8Array | { export(): Uint8Array }
 
 /** One script call for a check. In a cluster, it has only the parts whose values are in one slot. */
-export interface Slot {
+export interface ScriptCall {
   readonly check: Check
   /** The keys of the values, in the order of the parts. */
   readonly keys: readonly string[]
@@ -51,7 +51,12 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
    * The same request id with other fields is another request. A repeat in another process is the same request, also if that
    * process has other rules. `number`: the call has a number in place of a request id.
    */
-  function slotOf(check: Check, keys: string[], number: number | undefined, place = ''): Slot {
+  function slotOf(
+    check: Check,
+    keys: string[],
+    number: number | undefined,
+    place = '',
+  ): ScriptCall {
     const { policy, requestId, fields } = check
     const start = isCluster ? keys[0]?.slice(0, tagEnd + 1) : keyPrefix
     const callId = randomUUID().slice(0, 8)
@@ -71,7 +76,7 @@ export function createKeys(keyPrefix: string, subjectKey: SubjectKey, isCluster 
     /**
      * The slots of a check in the order of their calls: in a cluster one or more, otherwise one; none without parts.
      */
-    slotsOf(check: Check, number?: number): Slot[] {
+    slotsOf(check: Check, number?: number): ScriptCall[] {
       const { asks } = check
       if (asks.length === 0) return []
       const keys = asks.map(({ part, subject }) => valueKey(subject) + part.suffix + part.client)

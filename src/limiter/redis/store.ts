@@ -15,7 +15,7 @@ import { createBatch } from './batch.ts'
 import { createRun, type LimiterRedis } from './client.ts'
 import { askSlots, byPart, type SlotCalls } from './cluster.ts'
 import { firstByte, usesOf } from './format.ts'
-import { createKeys, type Slot, type SubjectKey } from './keys.ts'
+import { createKeys, type ScriptCall, type SubjectKey } from './keys.ts'
 import { createRefusals } from './refusals.ts'
 
 export interface RedisStoreOptions {
@@ -40,7 +40,7 @@ export interface RedisStoreOptions {
 const ofAll: IsMeant = () => true
 const maxSlotsPerCall = 128
 /** The name of a call at one slot. */
-const nameOf = ({ requestKey, callId }: Slot) => `${requestKey}${callId}`
+const nameOf = ({ requestKey, callId }: ScriptCall) => `${requestKey}${callId}`
 
 function checkOptions({ redis, deadlineMs = 250 }: RedisStoreOptions): void {
   if (typeof redis?.callBuffer !== 'function') {
@@ -81,7 +81,7 @@ export function createRedisStore(options: RedisStoreOptions): Store {
   }
 
   async function giveBack(
-    slot: Slot,
+    slot: ScriptCall,
     isMeant: IsMeant,
     callId: string,
     isWanted?: () => boolean,
@@ -94,12 +94,12 @@ export function createRedisStore(options: RedisStoreOptions): Store {
   }
 
   /** Gives back the uses of the call of this slot, unless another call with its request id was answered. */
-  function takeBack(slot: Slot): Promise<boolean> {
+  function takeBack(slot: ScriptCall): Promise<boolean> {
     return giveBack(slot, ofAll, slot.callId)
   }
 
   /** Calls `takeBack` when Redis answers again. A call without an answer changes nothing. */
-  function giveUp(slot: Slot): void {
+  function giveUp(slot: ScriptCall): void {
     const { requestKey, check } = slot
     if (requestKey === undefined) return
     unanswered.add(nameOf(slot), () => changing(check, () => takeBack(slot)))
@@ -111,7 +111,7 @@ export function createRedisStore(options: RedisStoreOptions): Store {
     maxConcurrent: Number.POSITIVE_INFINITY,
     hasManyServers: redis.isCluster === true,
   }
-  const valuesOf = createBatcher<Slot, { now: number; values: unknown[] }>({
+  const valuesOf = createBatcher<ScriptCall, { now: number; values: unknown[] }>({
     ...perCall,
     async run(slots) {
       const keys = slots.flatMap((slot) => slot.keys)
@@ -123,7 +123,7 @@ export function createRedisStore(options: RedisStoreOptions): Store {
       })
     },
   })
-  const resetSlot = createBatcher<Slot, void>({
+  const resetSlot = createBatcher<ScriptCall, void>({
     ...perCall,
     async run(slots) {
       const keys = slots.flatMap((slot) => slot.keys)
@@ -131,7 +131,7 @@ export function createRedisStore(options: RedisStoreOptions): Store {
     },
   })
 
-  async function peekSlot(slot: Slot): Promise<Found[]> {
+  async function peekSlot(slot: ScriptCall): Promise<Found[]> {
     const { now, values } = await valuesOf(slot)
     return slot.check.asks.map((ask, place) => ({
       ask,
@@ -150,7 +150,7 @@ export function createRedisStore(options: RedisStoreOptions): Store {
     }
   }
 
-  function askSlotsOf(slots: readonly Slot[]): Promise<Answer> {
+  function askSlotsOf(slots: readonly ScriptCall[]): Promise<Answer> {
     const [slot] = slots
     return slot && slots.length === 1 ? calls.acquire(slot) : askSlots(calls, slots)
   }
@@ -193,7 +193,7 @@ export function createRedisStore(options: RedisStoreOptions): Store {
     recall,
 
     async release(check, isMeant) {
-      const releaseOne = (slot: Slot) =>
+      const releaseOne = (slot: ScriptCall) =>
         giveBack(slot, isMeant, '').catch((error) => {
           unanswered.add(slot.requestKey ?? '', (isWanted) => giveBack(slot, isMeant, '', isWanted))
           throw error

@@ -15,7 +15,7 @@ test('keys: create shows a key that works once, list never shows it, revoke ends
   const [, id, app, token] = /id: +(\S+)\napp: +(\S+)\nkey: +(\S+)\n/.exec(created.stdout) ?? []
   expect(app).toBe('shop')
   const database = databaseAt(url, 1)
-  expect(await createApiKeys(database).find(token as string)).toEqual({
+  expect(await createApiKeys(database).authenticate(token as string)).toEqual({
     id,
     app: 'shop',
     kind: 'secret',
@@ -34,7 +34,7 @@ test('keys: create shows a key that works once, list never shows it, revoke ends
 
   expect(await keys('revoke', id as string)).toMatchObject({ code: 0 })
   expect((await keys('list')).stdout).toMatch(/ ended \d{4}-/)
-  expect(await createApiKeys(database).find(token as string)).toBe(null)
+  expect(await createApiKeys(database).authenticate(token as string)).toBe(null)
   const missing = await keys('revoke', '019aa000-0000-7000-8000-000000000000')
   expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('There is no key') })
 })
