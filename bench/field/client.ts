@@ -3,7 +3,8 @@ import { Pool } from 'undici'
 
 export type Client = ReturnType<typeof createClient>
 
-const maxTries = 10
+const retryMs = 500
+const maxTries = 120
 
 /** Posts JSON from any address, by `X-Forwarded-For`. */
 export function createClient(url: string, headers: Readonly<Record<string, string>> = {}) {
@@ -20,12 +21,13 @@ export function createClient(url: string, headers: Readonly<Record<string, strin
     return { status: answered.statusCode, headers: answered.headers, answer }
   }
   return {
-    /** Repeats a 503: on a busy machine a service may refuse what it can't do in time, and changes nothing. */
+    /** Repeats a 503 for a minute: on a busy machine a service may refuse what it can't do in time, and changes nothing. */
     async post(path: string, ip: string, sent: object) {
       for (let tries = 1; ; tries++) {
         const reply = await postOnce(path, ip, sent)
-        if (reply.status !== 503 || tries === maxTries) return reply
-        await sleep(500)
+        if (reply.status !== 503) return reply
+        if (tries === maxTries) throw new Error(`${path}: 503 for a minute`)
+        await sleep(retryMs)
       }
     },
     close: () => pool.close(),

@@ -1,8 +1,8 @@
 /** The cost of a verification: a send, its message, and the right code, without attackers. */
 import { readFileSync } from 'node:fs'
-import { hourMs } from '../attack/day.ts'
 import { cpuMs } from '../harness/measure.ts'
-import type { Challenged, Checked, Sent, Service } from './service.ts'
+import { hourMs } from './day.ts'
+import { type Checked, type Sent, type Service, solvedAnswer } from './service.ts'
 import { until } from './until.ts'
 import type { openDayWorld } from './world.ts'
 
@@ -39,13 +39,13 @@ export async function measureCost(
       // Far apart, like the numbers of a site's customers.
       const to = `+8618${String(index * 4_900_003).padStart(9, '0')}`
       const ip = `77.${index >> 8}.${index & 255}.1`
-      const sent = await answerOf<Sent>(await service.send({ channel: 'sms', to, ip }))
+      const sent = await solvedAnswer<Sent>(await service.send({ channel: 'sms', to, ip }))
       if (sent.is !== 'accepted') continue
       await until(() => provider.messagesTo(to).length > 0, arrivalMs)
       const [message] = provider.messagesTo(to)
       if (!message) continue
       const typed = { channel: 'sms', to, ip, code: message.code } as const
-      const checked = await answerOf<Checked>(await service.check(typed))
+      const checked = await solvedAnswer<Checked>(await service.check(typed))
       if (checked.is === 'passed') verifications += 1
     }
   }
@@ -57,9 +57,6 @@ export async function measureCost(
     mb: own.reduce((sum, pid) => sum + mostMb(pid), 0),
   }
 }
-
-const answerOf = async <Result extends Sent | Checked>(first: Result): Promise<Result> =>
-  first.is === 'challenged' ? (first as Challenged<Result>).solve() : first
 
 function mostMb(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')

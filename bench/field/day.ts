@@ -1,47 +1,69 @@
 /**
- * A day of people and attackers, drawn from a seed before it is played: no choice of a person depends on a service's
- * speed. Honest people come from twenty countries, by the hours of their day.
+ * Days of people and attackers, drawn from a seed before they are played: no choice of a person depends on a service's
+ * speed. Honest people come from twenty countries, by the hours of their day. `drawDay` is the day of the benchmark;
+ * attack-days.ts has days with one attack each.
  */
 import parsePhoneNumber from 'libphonenumber-js/max'
-import { createDraw, type Draw, homeIp, hourMs, victim } from '../attack/day.ts'
+
+export const hourMs = 3_600_000
 
 /** A person's way with a code: types it; mistypes it first; asks for another; types it too late; leaves. */
-export type Habit = 'types' | 'mistypes' | 'asks again' | 'types late' | 'leaves'
+type Habit = 'types' | 'mistypes' | 'asks again' | 'types late' | 'leaves'
 
-export interface Visit {
-  /** Since the day began. */
-  readonly atMs: number
+interface Recipient {
   readonly channel: 'sms' | 'email'
   readonly to: string
-  readonly country: string
+}
+
+export interface Visit extends Recipient {
+  /** Since the day began. */
+  readonly atMs: number
   readonly ip: string
   readonly habit: Habit
   /** Time to read and type a code. */
   readonly typingMs: number
+  /** In a browser in which this person never signed in. */
+  readonly isNewBrowser?: boolean
 }
 
-/** One request of an attacker, or a series at one number. */
-export interface Attack {
+/** One request of an attacker. */
+export interface Attack extends Recipient {
   readonly atMs: number
-  readonly to: string
   readonly ip: string
 }
 
-export interface Day {
-  readonly people: readonly Visit[]
-  /** Owners of the attacked numbers sign in during the attacks. */
-  readonly owners: readonly Visit[]
-  /** Rented numbers: nothing is typed. */
-  readonly pumping: readonly Attack[]
-  /** Rented numbers: each right code is typed, and each challenge solved. */
-  readonly typing: readonly Attack[]
-  /** Sends to one number. */
-  readonly bombing: readonly Attack[]
-  /** Sends to one number, each with three guesses at its code. Each challenge is solved. */
-  readonly guessing: readonly Attack[]
-  /** The same at one number after another. */
-  readonly guessingMany: readonly Attack[]
+export interface Attackers {
+  readonly requests: readonly Attack[]
+  /** With `types`, each right code is typed. With `presses and guesses`, each press is followed by three guesses. */
+  readonly does: 'presses' | 'types' | 'presses and guesses' | 'guesses'
+  readonly solves: boolean
 }
+
+export interface Day {
+  /** By the name of a group. */
+  readonly people: Readonly<Record<string, readonly Visit[]>>
+  /** By the name of what they attack. */
+  readonly attackers: Readonly<Record<string, Attackers>>
+  /** Requests within this time run at once, at the time of the first. Default: one request at a time. */
+  readonly sliceMs?: number
+}
+
+/** Whole numbers below a bound. The same seed gives the same numbers (xorshift). */
+export function createDraw(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    return (state >>> 0) % below
+  }
+}
+
+export type Draw = ReturnType<typeof createDraw>
+
+/** An address as a provider gives it to a customer. */
+export const homeIp = (draw: Draw) =>
+  [24 + draw(150), draw(256), draw(256), 1 + draw(254)].join('.')
 
 /** Shares per hundred, and the hours of the country's clock ahead of UTC. */
 const homes = [
@@ -69,98 +91,136 @@ const homes = [
 const byShare = homes.flatMap((home) => Array<(typeof homes)[number]>(home.share).fill(home))
 /** Attackers rent numbers in these, in blocks of ten thousand. */
 const rentedFrom = homes.filter(({ country }) => ['ID', 'NG', 'PK', 'BD', 'UZ'].includes(country))
+/** The numbers of block `first` and the three after it, without their last four digits. */
+const blocksOf = (first: number, from: readonly Home[] = rentedFrom) =>
+  from.flatMap(({ prefix, digits }) =>
+    [0, 1, 2, 3].map((index) => prefix + String(first + index).padStart(digits - 4, '4')),
+  )
+type Home = (typeof homes)[number]
+const [pumpedBlock, typedBlock] = [3, 7]
 
+/** Mail providers of people, per hundred. The others have a mailbox at one of forty companies. */
+const mailShares = { 'gmail.com': 45, 'qq.com': 15, 'outlook.com': 15, 'icloud.com': 10 }
+const mailDomains = Object.entries(mailShares).flatMap(([domain, share]) =>
+  Array<string>(share).fill(domain),
+)
+
+export const victim = '+8613912345678'
 const guessed = '+8613887654321'
 
-export function drawDay(people: number, seed: number): Day {
+/** `countries`: those that get SMS, if not all. */
+export function drawDay(people: number, seed: number, countries?: readonly string[]): Day {
   const draw = createDraw(seed)
-  const visits = Array.from({ length: people }, (_, person) => drawVisit(draw, person))
+  const visits = drawPeople(draw, people, countries)
+  const owners = [victim, guessed].flatMap((to) => ownerOf(draw, to))
+  const guesses = { does: 'presses and guesses', solves: true } as const
   return {
-    people: visits,
-    owners: [...ownerOf(draw, victim.to, 10), ...ownerOf(draw, guessed, 10)],
-    pumping: rentedNumbers(draw, people * 2, 3),
-    typing: rentedNumbers(draw, people, 7),
-    bombing: requests(draw, people * 2, () => victim.to),
-    guessing: requests(draw, people, () => guessed),
-    guessingMany: requests(draw, Math.ceil(people / 2), (index) => {
-      // Far apart, like the numbers of a site's customers.
-      return `+8615${String(index * 190_009).padStart(9, '0')}`
-    }),
+    people: { people: visits, owners },
+    attackers: {
+      'rented numbers': pumping(draw, people * 2, pumpedBlock, false),
+      'rented numbers that type': {
+        ...pumping(draw, people, typedBlock, true),
+        does: 'types',
+      },
+      'a bombed number': { ...bombing(draw, people * 2), does: 'presses', solves: false },
+      'a guessed number': { ...bombing(draw, people, () => guessed), ...guesses },
+      'many guessed numbers': { ...bombing(draw, Math.ceil(people / 2), farApart), ...guesses },
+    },
   }
 }
 
-/** Two of ten use mail, and so do people of other countries where the service sends SMS to `countries` only. */
-export function peopleOf(day: Day, countries: readonly string[] | undefined): readonly Visit[] {
-  return day.people.map((visit, person) => {
-    if (visit.channel === 'email' || (countries?.includes(visit.country) ?? true)) return visit
-    return { ...visit, channel: 'email', to: mailOf(person) }
+/** Like the numbers of a site's customers. */
+export const farApart = (index: number) => `+8613${String(index * 190_009).padStart(9, '0')}`
+
+/** So many of ten use mail, and all people of countries without SMS. One of ten shares an office's address with others. */
+export function drawPeople(
+  draw: Draw,
+  people: number,
+  countries?: readonly string[],
+  mailOfTen = 2,
+): Visit[] {
+  const offices = Array.from({ length: Math.ceil(people / 200) }, () => homeIp(draw))
+  return Array.from({ length: people }, (_, person) => {
+    const home = byShare[draw(100)] as Home
+    // Between 7 and 24 o'clock of the country, and most often in the middle.
+    const hourThere = 7 + (draw(1_000) + draw(1_000)) * (17 / 2_000)
+    const atMs = ((((hourThere - home.hours) % 24) + 24) % 24) * hourMs + draw(60_000)
+    const number = drawNumber(draw, home)
+    const usesMail = draw(10) < mailOfTen || !(countries?.includes(home.country) ?? true)
+    const office = offices[draw(offices.length * 10)]
+    const domain = mailDomains[draw(100)] ?? `company${person % 40}.com`
+    return {
+      atMs: Math.floor(atMs),
+      ...(usesMail
+        ? { channel: 'email', to: `ada.byron${person}@${domain}` }
+        : { channel: 'sms', to: number }),
+      ip: office ?? homeIp(draw),
+      habit: drawHabit(draw),
+      typingMs: 8_000 + draw(32_000),
+    }
   })
 }
 
-const mailOf = (person: number) => `ada.byron${person}@company${person % 40}.com`
-
-function drawVisit(draw: Draw, person: number): Visit {
-  const home = byShare[draw(100)] as (typeof homes)[number]
-  // Between 7 and 24 o'clock of the country, and most often in the middle.
-  const hourThere = 7 + (draw(1_000) + draw(1_000)) * (17 / 2_000)
-  const atMs = ((((hourThere - home.hours) % 24) + 24) % 24) * hourMs + draw(60_000)
-  const to = drawNumber(draw, home)
-  const usesMail = draw(10) < 2
+function drawHabit(draw: Draw): Habit {
   const mood = draw(100)
-  return {
-    atMs: Math.floor(atMs),
-    ...(usesMail ? { channel: 'email', to: mailOf(person) } : { channel: 'sms', to }),
-    country: home.country,
-    ip: homeIp(draw),
-    habit:
-      mood < 5
-        ? 'leaves'
-        : mood < 12
-          ? 'asks again'
-          : mood < 20
-            ? 'mistypes'
-            : mood < 24
-              ? 'types late'
-              : 'types',
-    typingMs: 8_000 + draw(32_000),
-  }
+  if (mood < 5) return 'leaves'
+  if (mood < 12) return 'asks again'
+  if (mood < 20) return 'mistypes'
+  return mood < 24 ? 'types late' : 'types'
 }
 
-function drawNumber(draw: Draw, { prefix, digits }: (typeof homes)[number]): string {
+/** In the countries of rented numbers, one of twenty people has a number of a rented block. */
+function drawNumber(draw: Draw, home: Home): string {
+  const isNear = draw(20) === 0 && rentedFrom.includes(home)
+  const near = isNear ? blocksOf(pumpedBlock, [home])[draw(4)] : undefined
+  if (near) return near + (9_000 + draw(1_000))
   for (;;) {
-    const number = prefix + String(draw(10 ** digits)).padStart(digits, '0')
+    const number = home.prefix + String(draw(10 ** home.digits)).padStart(home.digits, '0')
     if (parsePhoneNumber(number)?.isValid()) return number
   }
 }
 
-/** Signs in every two hours, from the same browser. */
-function ownerOf(draw: Draw, to: string, times: number): Visit[] {
+/** Signs in ten times, every two hours, from the same address. */
+export function ownerOf(draw: Draw, to: string): Visit[] {
   const ip = homeIp(draw)
-  return Array.from({ length: times }, (_, index) => ({
+  return Array.from({ length: 10 }, (_, index) => ({
     atMs: (2 + index * 2) * hourMs + draw(60_000),
-    ...{ channel: 'sms', to, country: 'CN', ip, habit: 'types', typingMs: 15_000 },
+    ...{ channel: 'sms', to, ip, habit: 'types', typingMs: 15_000 },
   }))
 }
 
 /** Within twelve hours, one request for each number of twenty blocks, from a tenth as many addresses. */
-function rentedNumbers(draw: Draw, count: number, firstBlock: number): Attack[] {
-  const blocks = rentedFrom.flatMap(({ prefix, digits }) =>
-    [0, 1, 2, 3].map((index) => prefix + String(firstBlock + index).padStart(digits - 4, '4')),
-  )
-  const ips = Array.from({ length: Math.ceil(count / 10) }, () => homeIp(draw))
-  return Array.from({ length: count }, (_, index) => ({
-    atMs: 6 * hourMs + draw(12 * hourMs),
-    to: `${blocks[index % blocks.length]}${String(Math.floor(index / blocks.length) * 7).padStart(4, '0')}`,
-    ip: ips[draw(ips.length)] as string,
-  }))
+export function pumping(draw: Draw, count: number, firstBlock: number, solves: boolean): Attackers {
+  const blocks = blocksOf(firstBlock)
+  const numbers = Array.from({ length: count }, (_, index) => {
+    const inBlock = Math.floor(index / blocks.length) * 7
+    return `${blocks[index % blocks.length]}${String(inBlock).padStart(4, '0')}`
+  })
+  return { ...requestsFor(draw, numbers, [6, 18]), does: 'presses', solves }
 }
 
-/** From the third hour on, after the owners' first sign-in, from a tenth as many addresses. */
-function requests(draw: Draw, count: number, to: (index: number) => string): Attack[] {
-  const ips = Array.from({ length: Math.ceil(count / 10) }, () => homeIp(draw))
-  return Array.from({ length: count }, (_, index) => ({
-    atMs: 3 * hourMs + draw(21 * hourMs),
-    to: to(index),
-    ip: ips[draw(ips.length)] as string,
-  }))
+/** From the third hour on, after the owners' first sign-in. */
+export const bombing = (draw: Draw, count: number, to = (_index: number) => victim) =>
+  requestsFor(
+    draw,
+    Array.from({ length: count }, (_, index) => to(index)),
+    [3, 24],
+  )
+
+/** A request for each recipient, at any time between two hours, from a tenth as many addresses. */
+export function requestsFor(
+  draw: Draw,
+  recipients: readonly string[],
+  [fromHour, toHour]: readonly [number, number],
+): { requests: Attack[] } {
+  const ips = Array.from({ length: Math.ceil(recipients.length / 10) }, () => homeIp(draw))
+  const requests = recipients.map(
+    (to): Attack => ({
+      atMs: fromHour * hourMs + draw((toHour - fromHour) * hourMs),
+      channel: to.includes('@') ? 'email' : 'sms',
+      to,
+      ip: ips[draw(ips.length)] as string,
+    }),
+  )
+  return { requests }
 }

@@ -1,94 +1,157 @@
 /**
- * Faults in real time: the fate of messages while all processes of a service are killed, and while the provider is slow or
- * away. The provider decides the moment of the kill: each message is with it, and it has not answered. So luck decides
- * nothing.
+ * Faults in real time: the fate of messages while processes or servers are killed, while the provider is slow or away, and
+ * while a report reads PostgreSQL. The provider decides the moment of a kill: each message is with it, and it has not
+ * answered. So luck decides nothing.
  */
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Adapter } from './service.ts'
+import pg from 'pg'
+import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
+import { startPrivateRedis } from '../../src/dev/private-redis.ts'
+import { type Adapter, type Sent, solvedAnswer } from './service.ts'
 import { until } from './until.ts'
 import { openWorld } from './world.ts'
 
 export interface Fate {
   /** Presses that the service accepted. */
-  accepted: number
+  readonly accepted: number
   /** Accepted, and no message came within `patienceMs`. */
-  lost: number
+  readonly lost: number
   /** More than one message came. */
-  twice: number
+  readonly twice: number
 }
 
 /** Less than a code's life. A queue may look for stopped jobs twice in this time. */
 const patienceMs = 120_000
 /** Longer than a few quick retries. */
 const awayMs = 10_000
+/** A server that is started again by its machine. */
+const restartMs = 3_000
 
-export type Faults = Readonly<Record<'killed' | 'slow' | 'away', Fate>>
+export const faults = [
+  'all processes killed',
+  'Redis killed for 3 s',
+  'PostgreSQL killed for 3 s',
+  'a report in PostgreSQL',
+  'provider slow',
+  'provider away 10 s',
+] as const
+export type Faults = Readonly<Record<(typeof faults)[number], Fate>>
 
 /** `presses`: people who press at the time of each fault. */
 export async function playFaults(adapter: Adapter, presses: number): Promise<Faults> {
   const world = await openWorld()
-  const { provider } = world
+  const { provider, bench } = world
   let service = await adapter.start(world)
+  let series = 0
   try {
-    return { killed: await kill(), slow: await beSlow(), away: await beAway() }
+    return {
+      'all processes killed': await killProcesses(),
+      'Redis killed for 3 s': await killServer('redis', startPrivateRedis),
+      'PostgreSQL killed for 3 s': await killServer('postgres', startPrivatePostgres),
+      'a report in PostgreSQL': await report(),
+      'provider slow': await beSlow(),
+      'provider away 10 s': await beAway(),
+    }
   } finally {
     await service.close()
     await world.close()
   }
 
-  async function kill(): Promise<Fate> {
-    await provider.behave('holds')
-    const { numbers, accepted, all } = press('+8617')
-    await until(() => provider.calls() >= presses, patienceMs)
+  async function killProcesses(): Promise<Fate> {
+    const pressed = await pressAndHold()
     await Promise.all(service.processes.map((one) => one.kill()))
-    await all
+    await pressed.all
     await service.close()
     service = await adapter.start(world)
     await provider.behave('accepts')
-    return fateOf(numbers, accepted)
+    return fateOf(pressed)
+  }
+
+  /** As many people press while the server is away. */
+  async function killServer(
+    name: 'redis' | 'postgres',
+    start: typeof startPrivateRedis,
+  ): Promise<Fate> {
+    const before = await pressAndHold()
+    const { port } = bench[name]
+    await bench[name].kill()
+    const meanwhile = press()
+    await sleep(restartMs)
+    const again = await start({ dataDir: join(bench.folder, name), port })
+    bench.closeLater(() => again.stop())
+    await provider.behave('accepts')
+    return fateOf(before, meanwhile)
+  }
+
+  /** It reads one snapshot, so PostgreSQL keeps all dead rows for it. Ten times as many people press, ten at a time. */
+  async function report(): Promise<Fate> {
+    const client = new pg.Client({ connectionString: world.postgres.url })
+    await client.connect()
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class')
+    const pressed = []
+    for (let turn = 0; turn < 10; turn++) {
+      const some = press()
+      await some.all
+      pressed.push(some)
+    }
+    const fate = await fateOf(...pressed)
+    await client.end()
+    return fate
   }
 
   async function beSlow(): Promise<Fate> {
     await provider.behave('is slow')
-    const { numbers, accepted, all } = press('+8618')
-    await all
-    const fate = await fateOf(numbers, accepted)
+    const fate = await fateOf(press())
     await provider.behave('accepts')
     return fate
   }
 
   async function beAway(): Promise<Fate> {
     await provider.behave('is away')
-    const { numbers, accepted, all } = press('+8615')
-    await Promise.all([all, sleep(awayMs)])
+    const pressed = press()
+    await Promise.all([pressed.all, sleep(awayMs)])
     await provider.behave('accepts')
-    return fateOf(numbers, accepted)
+    return fateOf(pressed)
+  }
+
+  async function pressAndHold() {
+    await provider.behave('holds')
+    const calls = provider.calls()
+    const pressed = press()
+    await until(() => provider.calls() >= calls + presses, patienceMs)
+    return pressed
   }
 
   /** Some people press at once. `all` resolves when the service has answered each or is dead. */
-  function press(prefix: string) {
+  function press() {
     const accepted = new Set<string>()
+    const first = 10_300_001 + ++series * 1_900_000_003
     const numbers = Array.from(
       { length: presses },
-      (_, index) => `${prefix}${String(index * 20_900_003).padStart(9, '0')}`,
+      (_, index) => `+8617${String((first + index * 20_900_003) % 800_000_000).padStart(9, '0')}`,
     )
+    const from = series
     const all = Promise.all(
       numbers.map(async (to, index) => {
-        const ip = `77.1.${index}.1`
-        const sent = await service.send({ channel: 'sms', to, ip }).catch(() => undefined)
+        const press = { channel: 'sms', to, ip: `77.${from}.${index}.1` } as const
+        const sent = await service.send(press).then(solvedAnswer<Sent>, () => undefined)
         if (sent?.is === 'accepted') accepted.add(to)
       }),
     )
     return { numbers, accepted, all }
   }
 
-  async function fateOf(numbers: readonly string[], accepted: ReadonlySet<string>): Promise<Fate> {
-    await until(async () => (await service.isQuiet?.()) ?? true, patienceMs)
-    const counts = new Map(numbers.map((to) => [to, provider.messagesTo(to).length]))
+  async function fateOf(...pressed: readonly ReturnType<typeof press>[]): Promise<Fate> {
+    await Promise.all(pressed.map(({ all }) => all))
+    const isQuiet = async () => (await service.isQuiet?.().catch(() => false)) ?? true
+    await until(isQuiet, patienceMs)
+    const accepted = pressed.flatMap((one) => [...one.accepted])
+    const messages = (to: string) => provider.messagesTo(to).length
     return {
-      accepted: accepted.size,
-      lost: [...accepted].filter((to) => counts.get(to) === 0).length,
-      twice: numbers.filter((to) => (counts.get(to) ?? 0) > 1).length,
+      accepted: accepted.length,
+      lost: accepted.filter((to) => messages(to) === 0).length,
+      twice: pressed.flatMap(({ numbers }) => numbers).filter((to) => messages(to) > 1).length,
     }
   }
 }

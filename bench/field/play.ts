@@ -1,44 +1,39 @@
 /**
- * Plays a day against a service, one request at a time. The clock stands still while the service works on a request, and
- * then moves to the next. So decisions do not depend on the speed of the machine.
+ * Plays a day against a service. Its clock stands still while the service works, and then moves to the next request. So
+ * decisions do not depend on the speed of the machine.
  */
-import { type Attack, type Day, peopleOf, type Visit } from './day.ts'
+import type { Attack, Attackers, Day, Visit } from './day.ts'
 import type { Arrival, Provider } from './provider.ts'
-import type { Challenged, Checked, Press, Sent, Service } from './service.ts'
+import { type Checked, type Press, type Sent, type Service, solvedAnswer } from './service.ts'
 import { until } from './until.ts'
 
 export interface Played {
-  readonly people: People
-  /** Owners of the attacked numbers. */
-  readonly owners: People
-  /** By kind of attack. */
-  readonly attacks: Readonly<Record<AttackKind, Attackers>>
+  /** By the names of the day. */
+  readonly people: Readonly<Record<string, PeopleCounts>>
+  readonly attackers: Readonly<Record<string, AttackerCounts>>
   /** Accepted, and no message came. */
   lost: number
-  /** Milliseconds from the press to the provider, of honest people. */
+  /** Milliseconds from the press to the provider, of people. */
   readonly latencies: number[]
   /** Digits. */
   codeLength: number
 }
 
-/** People who wanted to type a code. */
-interface People {
+interface PeopleCounts {
+  /** People who want to type a code. */
   wanted: number
   /** Typed a right code in time. */
   passed: number
   refused: number
   challenged: number
+  messages: number
 }
 
-const attackKinds = ['pumping', 'typing', 'bombing', 'guessing', 'guessingMany'] as const
-export type AttackKind = (typeof attackKinds)[number]
-
-interface Attackers {
+interface AttackerCounts {
   requests: number
   messages: number
   challenged: number
-  /** Right codes that were typed. */
-  passed: number
+  solved: number
   /** Guesses that were compared with a code. */
   compared: number
 }
@@ -52,88 +47,76 @@ const busyMs = 5_000
 /** The message is lost. */
 const lostMs = 60_000
 
-const noPeople = (): People => ({ wanted: 0, passed: 0, refused: 0, challenged: 0 })
-const noAttackers = (): Attackers => ({
-  requests: 0,
-  messages: 0,
-  challenged: 0,
-  passed: 0,
-  compared: 0,
-})
-
 /** Never the right code: a lucky guess would be luck of one run. Its chance is computed in the table. */
-const wrongFor = (code: string) =>
-  code.replace(/\d$/, (digit) => String((Number(digit) + 1) % 10)) || '000000'
+const wrongFor = (code: string) => code.replace(/\d$/, (digit) => String((Number(digit) + 1) % 10))
 
 interface Stage {
   readonly service: Service
   readonly provider: Provider
   readonly setTime: (atMs: number) => void
-  readonly countries?: readonly string[] | undefined
 }
 
 export async function play(day: Day, stage: Stage): Promise<Played> {
-  const { service, provider, setTime, countries } = stage
-  const attacks = Object.fromEntries(attackKinds.map((kind) => [kind, noAttackers()]))
+  const { service, provider, setTime } = stage
   const played: Played = {
-    people: noPeople(),
-    owners: noPeople(),
-    attacks: attacks as Record<AttackKind, Attackers>,
-    lost: 0,
-    latencies: [],
-    codeLength: 0,
+    people: countsFor(day.people, () => ({
+      ...{ wanted: 0, passed: 0, refused: 0, challenged: 0, messages: 0 },
+    })),
+    attackers: countsFor(day.attackers, () => ({
+      ...{ requests: 0, messages: 0, challenged: 0, solved: 0, compared: 0 },
+    })),
+    ...{ lost: 0, latencies: [], codeLength: 6 },
   }
-  const { at, run, pass } = createSchedule(setTime)
+  const { at, run, pass } = createSchedule(setTime, day.sliceMs)
   const known = new Map<string, string>()
 
   /** The answer after all challenges, or the challenge for those who solve none. */
   async function answerOf<Result extends Sent | Checked>(
-    counts: { challenged: number },
+    counts: { challenged: number; solved?: number },
     first: Result,
     solves: boolean,
   ): Promise<Result> {
     if (first.is !== 'challenged') return first
     counts.challenged += 1
-    return solves ? await (first as Challenged<Result>).solve() : first
+    if (!solves) return first
+    if (counts.solved !== undefined) counts.solved += 1
+    return solvedAnswer(first)
   }
 
-  /** Presses. Returns the message of an accepted press, and otherwise how the service answered. */
-  async function press(who: Press, counts: { challenged: number }, solves: boolean) {
+  /** Presses. Returns the message of an accepted press, and how the service answered. */
+  async function press(
+    who: Press,
+    counts: { challenged: number; messages: number },
+    solves: boolean,
+  ) {
     const before = provider.messagesTo(who.to).length
     const startMs = performance.now()
     const sent = await answerOf(counts, await service.send(who), solves)
     if (sent.is !== 'accepted') return { sent }
     await untilHandled(() => provider.messagesTo(who.to).length > before)
     const message = provider.messagesTo(who.to)[before]
-    if (message) played.codeLength = message.code.length
-    else played.lost += 1
+    if (message) {
+      played.codeLength = message.code.length
+      counts.messages += 1
+    } else played.lost += 1
     return { sent, message, startMs }
   }
 
-  async function untilHandled(hasArrived: () => boolean): Promise<void> {
-    const isDone = async () => hasArrived() && ((await service.isQuiet?.()) ?? true)
+  async function untilHandled(isDone: () => boolean | Promise<boolean>): Promise<void> {
     for (let waitedMs = busyMs; !(await until(isDone, busyMs)); waitedMs += busyMs) {
-      if (waitedMs >= lostMs) return
-      pass(busyMs)
+      if (waitedMs > lostMs) return
+      pass(waitedMs)
     }
   }
 
-  async function check(who: Press, code: string, counts: { challenged: number }) {
-    const checked = await answerOf(counts, await service.check({ ...who, code }), true)
-    if (checked.is === 'passed' && checked.known) known.set(who.to, checked.known)
-    return checked
-  }
-
-  function arrive(visit: Visit, counts: People): void {
-    const { channel, to, ip, habit, typingMs } = visit
-    const who = (): Press => ({ channel, to, ip, known: known.get(to) })
+  function arrive(visit: Visit, counts: PeopleCounts): void {
+    const { channel, to, ip, habit, typingMs, isNewBrowser } = visit
+    const who = (): Press => ({ channel, to, ip, known: isNewBrowser ? undefined : known.get(to) })
     if (habit !== 'leaves') counts.wanted += 1
     at(visit.atMs, (nowMs) => begin(nowMs, 1))
 
     async function begin(nowMs: number, presses: number): Promise<void> {
-      const asked = { challenged: 0 }
-      const { sent, message, startMs } = await press(who(), asked, true)
-      counts.challenged += asked.challenged
+      const { sent, message, startMs } = await press(who(), counts, true)
       if (message) {
         played.latencies.push(message.atMs - startMs)
         read(nowMs, presses, message)
@@ -148,7 +131,6 @@ export async function play(day: Day, stage: Stage): Promise<Played> {
 
     function read(nowMs: number, presses: number, message: Arrival): void {
       if (habit === 'leaves') return
-      const type = async () => void (await finish(message.code))
       if (habit === 'asks again' && presses === 1) at(nowMs + 65_000, (next) => begin(next, 2))
       else if (habit === 'types late' && presses === 1) {
         at(nowMs + lateMs, async (next) => {
@@ -156,64 +138,80 @@ export async function play(day: Day, stage: Stage): Promise<Played> {
         })
       } else if (habit === 'mistypes') {
         at(nowMs + typingMs, async (next) => {
-          await check(who(), wrongFor(message.code), counts)
-          at(next + 10_000, type)
+          await check(wrongFor(message.code))
+          at(next + 10_000, typeNewest)
         })
-      } else at(nowMs + typingMs, type)
+      } else at(nowMs + typingMs, typeNewest)
+    }
+
+    /** A person who got several messages types the code of the last. */
+    async function typeNewest(): Promise<void> {
+      await finish(provider.messagesTo(to).at(-1)?.code ?? '')
     }
 
     async function finish(code: string): Promise<boolean> {
-      const hasPassed = (await check(who(), code, counts)).is === 'passed'
-      if (hasPassed) counts.passed += 1
-      return hasPassed
+      const checked = await check(code)
+      if (checked.is !== 'passed') return false
+      counts.passed += 1
+      if (checked.known) known.set(to, checked.known)
+      return true
+    }
+
+    async function check(code: string): Promise<Checked> {
+      return answerOf(counts, await service.check({ ...who(), code }), true)
     }
   }
 
-  function attack(kind: AttackKind, { atMs, to, ip }: Attack): void {
-    const counts = played.attacks[kind]
-    const who: Press = { channel: 'sms', to, ip }
-    const isGuessing = kind === 'guessing' || kind === 'guessingMany'
-    async function send(nowMs: number): Promise<void> {
+  function attack({ atMs, ...who }: Attack, { does, solves }: Attackers, counts: AttackerCounts) {
+    const guess = (guessesLeft: number) => async (nowMs: number) => {
       counts.requests += 1
-      const { message } = await press(who, counts, isGuessing || kind === 'typing')
-      if (!message) return
-      counts.messages += 1
-      if (kind !== 'typing') return
+      const code = wrongFor(
+        provider.messagesTo(who.to).at(-1)?.code ?? '0'.repeat(played.codeLength),
+      )
+      const checked = await answerOf(counts, await service.check({ ...who, code }), solves)
+      if (checked.is === 'wrong') counts.compared += 1
+      if (guessesLeft > 0) at(nowMs + 5_000, guess(guessesLeft - 1))
+    }
+    const send = async (nowMs: number) => {
+      counts.requests += 1
+      const { message } = await press(who, counts, solves)
+      if (does === 'presses and guesses') at(nowMs + 5_000, guess(2))
+      if (does !== 'types' || !message) return
+      const typed = { ...who, code: message.code }
       at(nowMs + 20_000, async () => {
-        if ((await check(who, message.code, counts)).is === 'passed') counts.passed += 1
+        await answerOf(counts, await service.check(typed), solves)
       })
     }
-    async function guess(): Promise<void> {
-      counts.requests += 1
-      const code = wrongFor(provider.messagesTo(to).at(-1)?.code ?? '')
-      if ((await check(who, code, counts)).is === 'wrong') counts.compared += 1
-    }
-    at(atMs, send)
-    if (!isGuessing) return
-    for (const waitMs of [5_000, 10_000, 15_000]) at(atMs + waitMs, guess)
+    at(atMs, does === 'guesses' ? guess(0) : send)
   }
 
-  for (const visit of peopleOf(day, countries)) arrive(visit, played.people)
-  for (const visit of day.owners) arrive(visit, played.owners)
-  for (const kind of attackKinds) for (const one of day[kind]) attack(kind, one)
-  await run()
+  for (const [name, visits] of Object.entries(day.people))
+    for (const visit of visits) arrive(visit, played.people[name] as PeopleCounts)
+  for (const [name, attackers] of Object.entries(day.attackers))
+    for (const one of attackers.requests)
+      attack(one, attackers, played.attackers[name] as AttackerCounts)
+  await run(() => untilHandled(async () => (await service.isQuiet?.()) ?? true))
   return played
 }
+
+const countsFor = <Counts>(groups: object, none: () => Counts): Record<string, Counts> =>
+  Object.fromEntries(Object.keys(groups).map((name) => [name, none()]))
 
 type Step = (nowMs: number) => void | Promise<void>
 
 /** Steps run in the order of their times, and of their planning where these are equal. */
-function createSchedule(setTime: (atMs: number) => void) {
+function createSchedule(setTime: (atMs: number) => void, sliceMs?: number) {
   /** In the order of their running. */
   const steps: { atMs: number; step: Step }[] = []
   let nowMs = 0
+  let startedMs = 0
   const goTo = (atMs: number) => {
     nowMs = Math.max(nowMs, atMs)
     setTime(nowMs)
   }
   return {
-    /** Time passes within a step. */
-    pass: (ms: number) => goTo(nowMs + ms),
+    /** Time passes within a step: so much since it began. */
+    pass: (ms: number) => goTo(startedMs + ms),
     at(atMs: number, step: Step): void {
       let [low, high] = [0, steps.length]
       while (low < high) {
@@ -223,10 +221,16 @@ function createSchedule(setTime: (atMs: number) => void) {
       }
       steps.splice(low, 0, { atMs, step })
     },
-    async run(): Promise<void> {
-      for (let next = steps.shift(); next; next = steps.shift()) {
-        goTo(next.atMs)
-        await next.step(next.atMs)
+    /** `rest` is awaited before time goes on. */
+    async run(rest: () => Promise<void>): Promise<void> {
+      for (let first = steps[0]; first; first = steps[0]) {
+        goTo(first.atMs)
+        startedMs = nowMs
+        const endMs = first.atMs + (sliceMs ?? 0)
+        let count = 1
+        while (sliceMs !== undefined && (steps[count]?.atMs ?? Infinity) <= endMs) count += 1
+        await Promise.all(steps.splice(0, count).map(({ step }) => step(startedMs)))
+        await rest()
       }
     },
   }

@@ -16,9 +16,9 @@ export interface Arrival {
 
 /**
  * `holds`: it reads messages and does not answer. `is slow`: it delivers a message at once, and answers after `slowMs`.
- * `is away`: its port is closed.
+ * `is away`: its port is closed. `is silent`: it accepts messages and delivers none.
  */
-export type Behaviour = 'accepts' | 'holds' | 'is slow' | 'is away'
+export type Behaviour = 'accepts' | 'holds' | 'is slow' | 'is away' | 'is silent'
 
 /** Longer than the time limit of most callers. */
 const slowMs = 8_000
@@ -33,14 +33,14 @@ export async function startProvider() {
 
   const server = createServer(async (request, response) => {
     const atMs = performance.now()
-    calls += 1
+    const id = `message-${++calls}`
     const { to, text } = (await json(request)) as { to: string; text: string }
     const all = arrivals.get(to) ?? []
     arrivals.set(to, all)
-    all.push({ code: /\b\d{4,10}\b/.exec(text)?.[0] ?? '', atMs })
+    if (behaviour !== 'is silent') all.push({ code: /\b\d{4,10}\b/.exec(text)?.[0] ?? '', atMs })
     if (behaviour === 'is slow') await sleep(slowMs)
     if (behaviour === 'holds') await new Promise<void>((done) => held.push(done))
-    response.setHeader('content-type', 'application/json').end(`{"id":"${to}-${all.length}"}`)
+    response.setHeader('content-type', 'application/json').end(JSON.stringify({ id }))
   })
   const open = (port: number) => once(server.listen(port, '127.0.0.1'), 'listening')
   const shut = () => {

@@ -29,6 +29,8 @@ export interface Service {
   check(typed: Typed): Promise<Checked>
   /** True if the service has nothing left to do for earlier requests. Without it, an answer means that. */
   isQuiet?(): Promise<boolean>
+  /** The metrics of each process, as Prometheus reads them, and the service's own alerts. */
+  readonly watch?: { readonly metrics: () => Promise<readonly string[]>; readonly rules: string }
   close(): Promise<void>
 }
 
@@ -63,3 +65,8 @@ export type Checked =
   | { readonly is: 'gone' }
   | { readonly is: 'refused' }
   | Challenged<Checked>
+
+/** The answer after a challenge, if there was one. */
+export const solvedAnswer = async <Result extends Sent | Checked>(
+  first: Result,
+): Promise<Result> => (first.is === 'challenged' ? (first as Challenged<Result>).solve() : first)

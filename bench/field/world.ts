@@ -13,7 +13,17 @@ interface FieldWorld extends World {
   close(): Promise<void>
 }
 
-export async function openDayWorld(): Promise<FieldWorld & { readonly clock: DayClock }> {
+type DayWorld = FieldWorld & { readonly clock: DayClock }
+let opened: Promise<unknown> = Promise.resolve()
+
+/** One after another: while the servers of a world start, the environment of this process has its clock. */
+export function openDayWorld(): Promise<DayWorld> {
+  const world = opened.then(openNow)
+  opened = world.catch(() => {})
+  return world
+}
+
+async function openNow(): Promise<DayWorld> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-field-'))
   const clock = createDayClock(folder)
   // Redis and PostgreSQL get the environment of this process, whose own clock is already the real one.
@@ -25,18 +35,22 @@ export async function openDayWorld(): Promise<FieldWorld & { readonly clock: Day
       else process.env[name] = before[name]
     }
   })
-  world.bench.closeLater(() => {
-    clock.close()
-    rmSync(folder, { recursive: true, force: true })
-  })
-  return { ...world, clock }
+  return {
+    ...world,
+    clock,
+    async close() {
+      await world.close()
+      clock.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
 }
 
 /** `clockEnv`: for the processes of the service. */
 export async function openWorld(
   clockEnv: Readonly<Record<string, string>> = {},
 ): Promise<FieldWorld> {
-  const bench = await openBench()
+  const bench = await openBench([], true)
   const provider = await startProvider()
   bench.closeLater(() => provider.close())
   const { redis, postgres, folder } = bench

@@ -30,7 +30,6 @@ export interface RedisBench {
 }
 
 export interface Bench extends RedisBench {
-  /** Migrated. */
   readonly postgres: PrivateServer
   /**
    * A process of Postern, or a process for comparison with the same settings. Each prints a first line when it is
@@ -49,6 +48,7 @@ interface StartOptions {
 
 export interface BenchProcess {
   readonly url: string
+  readonly adminUrl: string
   readonly pid: number
   stop(): Promise<void>
   /** `kill -9`. */
@@ -75,8 +75,11 @@ export async function openRedisBench(flags: readonly string[] = []): Promise<Red
   }
 }
 
-/** With Redis and PostgreSQL, as durable as in production. */
-export async function openBench(postgresFlags: readonly string[] = []): Promise<Bench> {
+/** With Redis and PostgreSQL, as durable as in production. `isEmpty`: without the tables of Postern. */
+export async function openBench(
+  postgresFlags: readonly string[] = [],
+  isEmpty = false,
+): Promise<Bench> {
   const bench = await openRedisBench()
   const { folder, redis, closeLater } = bench
   const postgres = await startPrivatePostgres({
@@ -84,7 +87,7 @@ export async function openBench(postgresFlags: readonly string[] = []): Promise<
     flags: postgresFlags,
   })
   closeLater(() => postgres.stop())
-  await migrate(postgres.url)
+  if (!isEmpty) await migrate(postgres.url)
   const endLater = (child: ChildProcess) => {
     const end = () => child.kill('SIGKILL')
     closeLater(end)
@@ -130,6 +133,7 @@ export async function openBench(postgresFlags: readonly string[] = []): Promise<
     }
     return {
       url: `http://127.0.0.1:${port}`,
+      adminUrl: `http://127.0.0.1:${adminPort}`,
       pid: child.pid as number,
       stop: () => end('SIGTERM'),
       kill: () => end('SIGKILL'),

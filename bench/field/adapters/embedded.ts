@@ -1,9 +1,10 @@
 /** Postern inside an Express app, with its worker, as one process: routes of the app call it without HTTP. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { migrate } from '../../../src/storage/migrate.ts'
 import { createClient } from '../client.ts'
 import type { Adapter, Challenged, Checked, Press, Sent } from '../service.ts'
-import { shippedPolicy, solved } from './postern.ts'
+import { alertRules, readPolicy, routed, solved } from './postern.ts'
 
 /** As the routes in ../targets/embedded.ts answer: the outcome of a call in process. */
 interface Outcome {
@@ -14,10 +15,11 @@ interface Outcome {
 
 export const embeddedWith = (name: string): Adapter => ({
   name: `Postern in process, ${name}.yaml`,
-  countries: shippedPolicy(name, '').recipients?.countries,
+  countries: readPolicy(name).recipients?.countries,
   async start(world) {
+    await migrate(world.postgres.url)
     const policy = join(world.folder, 'embedded.json')
-    writeFileSync(policy, JSON.stringify(shippedPolicy(name, world.providerUrl)))
+    writeFileSync(policy, JSON.stringify(routed(readPolicy(name), world.providerUrl)))
     const env = { POSTERN_CONFIG: policy }
     const host = await world.start('bench/field/targets/embedded.ts', { env })
     const client = createClient(host.url)
@@ -42,6 +44,10 @@ export const embeddedWith = (name: string): Adapter => ({
       check: (typed) =>
         call<Checked>('/check', { ...typed, known: typed.known ?? true }, checkedBy),
       isQuiet: async () => (await client.post('/open', '127.0.0.1', {})).answer.open === 0,
+      watch: {
+        rules: alertRules,
+        metrics: async () => [await (await fetch(`${host.url}/metrics`)).text()],
+      },
       close: () => client.close(),
     }
   },

@@ -7,19 +7,26 @@ import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
 import pg from 'pg'
 import { parse } from 'yaml'
 import { createKeyToken } from '../../../src/access/key-token.ts'
+import { migrate } from '../../../src/storage/migrate.ts'
 import { repository } from '../../harness/bench.ts'
 import { createClient } from '../client.ts'
 import type { Adapter, Checked, Press, Sent, Service, World } from '../service.ts'
 
+export const alertRules = join(repository, 'deploy/prometheus/alerts.yml')
+
 /** In production a challenge is this many times harder. */
 const easierBy = 100
-const tries = 3_000 / easierBy
+/** The default of the policy file. */
+export const productionTries = 3_000
+const tries = productionTries / easierBy
 
-type PolicyFile = { recipients?: { countries?: string[] } } & Record<string, unknown>
+export type PolicyFile = { recipients?: { countries?: string[] } } & Record<string, unknown>
 
-/** A shipped policy file whose messages go to the provider of the bench. */
-export function shippedPolicy(name: string, providerUrl: string): PolicyFile {
-  const file = parse(readFileSync(join(repository, 'policies', `${name}.yaml`), 'utf8'))
+export const readPolicy = (name: string): PolicyFile =>
+  parse(readFileSync(join(repository, 'policies', `${name}.yaml`), 'utf8'))
+
+/** Its messages go to the provider of the bench. */
+export function routed(file: PolicyFile, providerUrl: string): PolicyFile {
   const bench = { kind: 'webhook', url: providerUrl, secret: 'a secret of the benchmark' }
   const route = [{ use: ['bench'] }]
   return {
@@ -31,13 +38,14 @@ export function shippedPolicy(name: string, providerUrl: string): PolicyFile {
   }
 }
 
-export const posternWith = (name: string): Adapter => ({
+export const posternWith = (name: string, file = readPolicy(name)): Adapter => ({
   name: `Postern, ${name}.yaml`,
-  countries: shippedPolicy(name, '').recipients?.countries,
-  start: (world) => startPostern(world, shippedPolicy(name, world.providerUrl)),
+  countries: file.recipients?.countries,
+  start: (world) => startPostern(world, routed(file, world.providerUrl)),
 })
 
 async function startPostern(world: World, policyFile: object): Promise<Service> {
+  await migrate(world.postgres.url)
   const database = new pg.Pool({ connectionString: world.postgres.url, max: 2 })
   // If a start fails, the servers end before this pool, and the failure is what to report.
   database.on('error', () => {})
@@ -82,6 +90,13 @@ async function startPostern(world: World, policyFile: object): Promise<Service> 
     async isQuiet() {
       const open = "SELECT 1 FROM notice WHERE state IN ('pending', 'sending') LIMIT 1"
       return (await database.query(open)).rows.length === 0
+    },
+    watch: {
+      rules: alertRules,
+      metrics: () =>
+        Promise.all(
+          [api, worker].map(async ({ adminUrl }) => (await fetch(`${adminUrl}/metrics`)).text()),
+        ),
     },
     async close() {
       await Promise.all([client.close(), database.end()])

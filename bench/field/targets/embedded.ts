@@ -6,6 +6,8 @@ import { createPostern } from '../../../src/main/create-postern.ts'
 const postern = await createPostern()
 postern.startWorker()
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 2 })
+// A connection that ends while it is idle must not end the process.
+pool.on('error', () => {})
 
 const app = express().set('env', 'test').set('trust proxy', 1).use(express.json())
 app.post('/send', async ({ body, ip }, response) => {
@@ -17,6 +19,9 @@ app.post('/check', async ({ body, ip }, response) => {
 app.post('/open', async (_request, response) => {
   const query = "SELECT count(*)::int AS open FROM notice WHERE state IN ('pending', 'sending')"
   response.json((await pool.query(query)).rows[0])
+})
+app.get('/metrics', async (_request, response) => {
+  response.type('text').send(await postern.metrics())
 })
 app.listen(Number(process.env.PORT), '127.0.0.1', () => console.log('ready'))
 process.on('SIGTERM', () => process.exit(0))

@@ -12,6 +12,8 @@ import { sortedSet } from '../../harness/contenders.ts'
 const redis = new Redis(process.env.REDIS_URL as string)
 const queue = new Queue('by-hand', { connection: new Redis(process.env.REDIS_URL as string) })
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 })
+// A connection that ends while it is idle must not end the process.
+pool.on('error', () => {})
 await pool.query(
   "CREATE TABLE IF NOT EXISTS by_hand (id UUID PRIMARY KEY, recipient TEXT NOT NULL, code TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'pending')",
 )

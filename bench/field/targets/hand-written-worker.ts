@@ -5,6 +5,8 @@ import pg from 'pg'
 
 const redis = new Redis(process.env.REDIS_URL as string, { maxRetriesPerRequest: null })
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 })
+// A connection that ends while it is idle must not end the process.
+pool.on('error', () => {})
 
 const worker = new Worker<{ id: string }>(
   'by-hand',

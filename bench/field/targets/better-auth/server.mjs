@@ -13,6 +13,9 @@ import pg from 'pg'
 
 const { PORT, DATABASE_URL, REDIS_URL, PROVIDER_URL, SECRET } = process.env
 const redis = new Redis(REDIS_URL)
+const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 10 })
+// A connection that ends while it is idle must not end the process.
+pool.on('error', () => {})
 
 async function send(to, code) {
   const answer = await fetch(PROVIDER_URL, {
@@ -30,7 +33,7 @@ async function send(to, code) {
 const options = {
   baseURL: `http://127.0.0.1:${PORT}`,
   secret: SECRET,
-  database: new pg.Pool({ connectionString: DATABASE_URL, max: 10 }),
+  database: pool,
   // Only the limiter: the codes stay in PostgreSQL.
   rateLimit: {
     enabled: true,
