@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { startPrivatePostgres } from '../../src/dev/private-postgres.ts'
 import { startPrivateRedis } from '../../src/dev/private-redis.ts'
+import { farApart } from './day.ts'
 import { type Adapter, type Sent, solvedAnswer } from './service.ts'
 import { until } from './until.ts'
 import { openWorld } from './world.ts'
@@ -126,12 +127,10 @@ export async function playFaults(adapter: Adapter, presses: number): Promise<Fau
   /** Some people press at once. `all` resolves when the service has answered each or is dead. */
   function press() {
     const accepted = new Set<string>()
-    const first = 10_300_001 + ++series * 1_900_000_003
-    const numbers = Array.from(
-      { length: presses },
-      (_, index) => `+8617${String((first + index * 20_900_003) % 800_000_000).padStart(9, '0')}`,
+    const from = ++series
+    const numbers = Array.from({ length: presses }, (_, index) =>
+      farApart((from * presses + index) * 17),
     )
-    const from = series
     const all = Promise.all(
       numbers.map(async (to, index) => {
         const press = { channel: 'sms', to, ip: `77.${from}.${index}.1` } as const

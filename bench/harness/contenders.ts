@@ -86,14 +86,17 @@ export function batchedFloor(redis: Redis): Contender {
 
 function scriptContender(redis: Redis, name: string, source: string): Contender {
   const sha = createHash('sha1').update(source).digest('hex')
-  let isLoaded: Promise<unknown> | undefined
   let member = 0
   return {
     name,
     async check(subject) {
-      isLoaded ??= redis.script('LOAD', source)
-      await isLoaded
-      return (await redis.evalsha(sha, 1, `s:${subject}`, `${member++}`)) === 0
+      const args = [1, `s:${subject}`, `${member++}`] as const
+      // Redis has no scripts at first, and none after a restart.
+      const answer = await redis.evalsha(sha, ...args).catch((error) => {
+        if (!/NOSCRIPT/.test(String(error))) throw error
+        return redis.eval(source, ...args)
+      })
+      return answer === 0
     },
   }
 }

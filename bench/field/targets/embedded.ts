@@ -1,5 +1,5 @@
 /** The app of adapters/embedded.ts: an Express app with its own routes, and Postern as functions and worker. */
-import express from 'express'
+import express, { type Response } from 'express'
 import pg from 'pg'
 import { createPostern } from '../../../src/main/create-postern.ts'
 
@@ -9,12 +9,15 @@ const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 2 })
 // A connection that ends while it is idle must not end the process.
 pool.on('error', () => {})
 
+const answer = (response: Response, outcome: { outcome: string }) =>
+  response.status(outcome.outcome === 'unavailable' ? 503 : 200).json(outcome)
+
 const app = express().set('env', 'test').set('trust proxy', 1).use(express.json())
 app.post('/send', async ({ body, ip }, response) => {
-  response.json(await postern.sendCaptcha({ app: 'shop', ...body, ip }))
+  answer(response, await postern.sendCaptcha({ app: 'shop', ...body, ip }))
 })
 app.post('/check', async ({ body, ip }, response) => {
-  response.json(await postern.checkCaptcha({ app: 'shop', ...body, ip }))
+  answer(response, await postern.checkCaptcha({ app: 'shop', ...body, ip }))
 })
 app.post('/open', async (_request, response) => {
   const query = "SELECT count(*)::int AS open FROM notice WHERE state IN ('pending', 'sending')"
