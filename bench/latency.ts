@@ -73,6 +73,9 @@ interface Figures {
   usOf: Record<'api' | 'worker' | 'redis' | 'postgres', number>
 }
 
+// Each process of a bench ends with this one.
+process.setMaxListeners(50)
+
 let salt = 0
 const arrivedAtMs = new Map<string, number>()
 const isBulk = (to: string) => to.startsWith('bulk') || to.startsWith('+86199')
@@ -151,11 +154,8 @@ async function openByHand(farUrl: string): Promise<Path> {
 }
 
 async function measureRates(paths: readonly Path[], channel: 'sms' | 'email'): Promise<void> {
-  // Code that has run less costs several times as much.
-  for (const path of paths) {
-    await press(path, channel, 300, 5)
-    await press(path, channel, 500, 5)
-  }
+  // Code that has run less costs several times as much. An overload would leave messages for the first rate.
+  for (const path of paths) await press(path, channel, Math.min(200, ...rates.slice(-1)), 10)
   const addRow = openTable(
     `${channel}, ${rounds} rounds`,
     ...['a second', 'p50 ms', 'p99 ms', '× by hand', 'µs API', 'worker', 'Redis', 'PostgreSQL'],
