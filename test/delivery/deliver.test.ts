@@ -20,6 +20,7 @@ import type { Message, Provider, SendResult } from '../../src/providers/provider
 import { databaseAt, testDatabase } from '../tools/database.ts'
 import { loadTemplates } from '../tools/load-templates.ts'
 import { testMetrics } from '../tools/metrics.ts'
+import { newWelcome } from '../tools/notices.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -71,6 +72,13 @@ function guardedOf(
   })
   releaseLater(() => guarded.stopWaiting())
   return { guarded, calls }
+}
+
+/** The same, whose first answer comes when the test frees it. */
+function blockedOf(name: string, slots?: number) {
+  const { promise, resolve } = Promise.withResolvers<SendResult>()
+  const one = guardedOf(name, [() => promise, accepted], slots)
+  return { ...one, free: () => resolve(accepted) }
 }
 
 function worker(
@@ -155,21 +163,23 @@ async function sendsOf(metrics: Metrics): Promise<Record<string, number>> {
 
 async function created(facts: Partial<NewNotice> = {}): Promise<string> {
   const { id = newId() } = facts
-  await store.insert({
+  const sealedParams = secrets.seal(JSON.stringify({ name: 'Ada' }), id)
+  await store.insert(newWelcome({ id, sealedParams, ttlMs: 60_000, ...facts }))
+  return id
+}
+
+function createdCode(facts: Partial<NewNotice> = {}): Promise<string> {
+  const id = newId()
+  const params = { code: '0042', minutes: 5, validity: '5 minutes' }
+  const sealedParams = secrets.seal(JSON.stringify(params), id)
+  return created({
     id,
-    app: 'default',
-    kind: 'notice',
-    channel: 'sms',
-    recipient: '+8613800138000',
-    recipientHash: randomBytes(16),
-    scene: null,
-    template: 'welcome',
-    locale: 'en',
-    sealedParams: secrets.seal(JSON.stringify({ name: 'Ada' }), id),
-    ttlMs: 60_000,
+    kind: 'captcha',
+    scene: 'login',
+    template: 'captcha',
+    sealedParams,
     ...facts,
   })
-  return id
 }
 
 async function rowOf(id: string) {
@@ -201,10 +211,28 @@ async function unsent(metrics: Metrics): Promise<Record<string, number>> {
   return Object.fromEntries(counted.map(({ labels, value }) => [labels.reason, value]))
 }
 
+/** The time of a notice ends before its next pass: it is expired, for this reason. */
+async function expectExpired(deliver: (id: string) => Promise<Verdict>, id: string, error: string) {
+  await endTimeOf(id)
+  expect(await deliver(id)).toEqual({ done: true })
+  expect(await rowOf(id)).toMatchObject({ state: 'expired', error })
+}
+
 /** Runs passes one after the other until the notice is final. */
 async function untilDone(deliver: (id: string) => Promise<Verdict>, id: string, passes = 20) {
   for (let pass = 0; pass < passes; pass++) if ((await deliver(id)).done) return
   throw new Error('it does not end')
+}
+
+/** One notice, delivered to its end by these providers: its row. */
+async function rowAtEnd(
+  providers: readonly { guarded: GuardedProvider }[],
+  options: Parameters<typeof worker>[1] = {},
+) {
+  const id = await created()
+  const guarded = providers.map((one) => one.guarded)
+  await untilDone(worker(guarded, options), id)
+  return rowOf(id)
 }
 
 test('a provider gets the time that remains: to the end of the notice', async () => {
@@ -222,15 +250,7 @@ test('a provider gets the time that remains: to the end of the notice', async ()
 
 describe('what waits for a slot has not begun (I22)', () => {
   test('while it waits no worker holds it, no try is made; then it is sent at its first try', async () => {
-    let free = () => {}
-    const blocked = new Promise<void>((resolve) => {
-      free = resolve
-    })
-    const first = async () => {
-      await blocked
-      return accepted
-    }
-    const { guarded, calls } = guardedOf('slow', [first, accepted], 1)
+    const { guarded, calls, free } = blockedOf('slow', 1)
     const deliver = worker([guarded])
     const [one, two] = [await created(), await created()]
     const verdicts = [deliver(one), deliver(two)]
@@ -245,11 +265,7 @@ describe('what waits for a slot has not begun (I22)', () => {
   })
 
   test('its time ends while it waits: expired, and the provider never gets it (I7)', async () => {
-    let free = () => {}
-    const blocked = new Promise<SendResult>((resolve) => {
-      free = () => resolve(accepted)
-    })
-    const { guarded, calls } = guardedOf('slow', [() => blocked], 1)
+    const { guarded, calls, free } = blockedOf('slow', 1)
     const deliver = worker([guarded])
     const one = await created()
     const held = deliver(one)
@@ -264,15 +280,7 @@ describe('what waits for a slot has not begun (I22)', () => {
   })
 
   test('another worker had it meanwhile: it is not called again (F23)', async () => {
-    let free = () => {}
-    const blocked = new Promise<void>((resolve) => {
-      free = resolve
-    })
-    const first = async () => {
-      await blocked
-      return accepted
-    }
-    const { guarded, calls } = guardedOf('slow', [first, accepted], 1)
+    const { guarded, calls, free } = blockedOf('slow', 1)
     const [one, two] = [await created(), await created()]
     const deliver = worker([guarded])
     const held = [deliver(one), deliver(two)]
@@ -287,11 +295,7 @@ describe('what waits for a slot has not begun (I22)', () => {
   })
 
   test('the process ends: those that wait go back at once, untouched (I13)', async () => {
-    let free = () => {}
-    const blocked = new Promise<SendResult>((resolve) => {
-      free = () => resolve(accepted)
-    })
-    const { guarded, calls } = guardedOf('slow', [() => blocked], 1)
+    const { guarded, calls, free } = blockedOf('slow', 1)
     const deliver = worker([guarded])
     const ids = [await created(), await created(), await created()]
     const [called, ...waiting] = ids.map((id) => deliver(id))
@@ -356,9 +360,7 @@ describe('tries', () => {
       await endPausesOf(id)
     }
     expect(await outcomesOf(id)).toEqual(['a postponed', 'a unavailable'])
-    await endTimeOf(id)
-    expect(await deliver(id)).toEqual({ done: true })
-    expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'provider_away' })
+    await expectExpired(deliver, id, 'provider_away')
   })
 
   test('a provider that has refused it for good is not waited for: it comes back when the other may take it', async () => {
@@ -369,15 +371,10 @@ describe('tries', () => {
 
   test('tries: 2 with three providers that reject → two calls, never three (22)', async () => {
     const all = ['a', 'b', 'c'].map((name) => guardedOf(name, [rejected]))
-    const id = await created()
-    await untilDone(
-      worker(
-        all.map(({ guarded }) => guarded),
-        { tries: 2 },
-      ),
-      id,
-    )
-    expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'tries_used_up' })
+    expect(await rowAtEnd(all, { tries: 2 })).toMatchObject({
+      state: 'failed',
+      error: 'tries_used_up',
+    })
     expect(all.flatMap(({ calls }) => calls)).toHaveLength(2)
   })
 
@@ -411,9 +408,7 @@ describe('tries', () => {
 
   test('every provider rejects, in one pass or in two: failed, rejected, one call each', async () => {
     const [a, b] = [guardedOf('a', [rejected]), guardedOf('b', [unavailable, rejected])]
-    const id = await created()
-    await untilDone(worker([a.guarded, b.guarded]), id)
-    expect(await rowOf(id)).toMatchObject({ state: 'failed', error: 'rejected' })
+    expect(await rowAtEnd([a, b])).toMatchObject({ state: 'failed', error: 'rejected' })
     expect([a.calls.length, b.calls.length]).toEqual([1, 2])
   })
 
@@ -426,24 +421,11 @@ describe('tries', () => {
     const { due_at, expires_at } = await rowOf(id)
     // The provider asked for a pause of an hour.
     expect(due_at.getTime()).toBeLessThanOrEqual(expires_at.getTime() + 10_000)
-    await endTimeOf(id)
-    expect(await deliver(id)).toEqual({ done: true })
-    expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'too_late' })
+    await expectExpired(deliver, id, 'too_late')
   })
 })
 
 describe('a code that was replaced', () => {
-  const captcha = (id: string) => ({
-    id,
-    kind: 'captcha' as const,
-    scene: 'login',
-    template: 'captcha',
-    sealedParams: secrets.seal(
-      JSON.stringify({ code: '1234', minutes: 5, validity: '5 minutes' }),
-      id,
-    ),
-  })
-
   test('while the first provider failed: the second does not send it (I7)', async () => {
     let settled: 'current' | 'gone' = 'current'
     const dying = async () => {
@@ -451,8 +433,7 @@ describe('a code that was replaced', () => {
       return unavailable
     }
     const [first, second] = [guardedOf('first', [dying]), guardedOf('second', [accepted])]
-    const id = newId()
-    await created(captcha(id))
+    const id = await createdCode()
     const deliver = worker([first.guarded, second.guarded], {
       settleCode: async () => settled,
     })
@@ -464,8 +445,7 @@ describe('a code that was replaced', () => {
   test('Redis lost it before it was sent: code_lost, which an alert separates from code_gone (I37)', async () => {
     const { guarded, calls } = guardedOf('only', [accepted])
     const metrics = testMetrics()
-    const [lost, gone] = [newId(), newId()]
-    for (const id of [lost, gone]) await created(captcha(id))
+    const [lost, gone] = [await createdCode(), await createdCode()]
     const settleCode = async ({ id }: { id: string }) => (id === lost ? 'lost' : 'gone')
     for (const id of [lost, gone]) await untilDone(worker([guarded], { metrics, settleCode }), id)
     expect(calls).toEqual([])
@@ -477,8 +457,7 @@ describe('a code that was replaced', () => {
     const { guarded, calls } = guardedOf('only', [
       { kind: 'unknown', detail: 'the answer was lost' },
     ])
-    const id = newId()
-    await created(captcha(id))
+    const id = await createdCode()
     let settled: 'current' | 'gone' = 'current'
     const deliver = worker([guarded], { settleCode: async () => settled })
     expect((await deliver(id)).done).toBe(false)
@@ -491,28 +470,18 @@ describe('a code that was replaced', () => {
 
   test('its time in Redis ended just before the notice ends: too_late, because Redis lost nothing', async () => {
     const { guarded, calls } = guardedOf('only', [accepted])
-    const id = newId()
-    await created({ ...captcha(id), ttlMs: 2_500 })
+    const id = await createdCode({ ttlMs: 2_500 })
     await untilDone(worker([guarded], { settleCode: async () => 'lost' }), id)
     expect(calls).toEqual([])
     expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'too_late' })
   })
 
   test('while it waited for a slot: it is not sent (I7)', async () => {
-    let free = () => {}
-    const blocked = new Promise<void>((resolve) => {
-      free = resolve
-    })
-    const slow = async () => {
-      await blocked
-      return accepted
-    }
-    const { guarded, calls } = guardedOf('slow', [slow, accepted], 1)
+    const { guarded, calls, free } = blockedOf('slow', 1)
     const busy = worker([guarded])(await created())
     await eventually(() => calls.length === 1)
     let settled: 'current' | 'gone' = 'current'
-    const id = newId()
-    await created(captcha(id))
+    const id = await createdCode()
     let isInLine = false
     const inTurn: GuardedProvider['inTurn'] = (...asked) => {
       const end = guarded.inTurn(...asked)
@@ -556,19 +525,12 @@ describe('an old worker meets what only a newer one knows (I27)', () => {
 
   test('a code of a format that it does not know: its code is not looked for, so it does not count as lost', async () => {
     const { guarded, calls } = guardedOf('a', [accepted])
-    const id = newId()
-    const sealedParams = secrets.seal(
-      JSON.stringify({ code: '0042', minutes: 5, validity: '5 minutes' }),
-      id,
-    )
-    await created({ id, kind: 'captcha', template: 'captcha', sealedParams })
+    const id = await createdCode()
     await pool.query('UPDATE notice SET format = 9 WHERE id = $1', [id])
     const old = worker([guarded], { settleCode: async () => 'lost' })
     expect((await old(id)).done).toBe(false)
     expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
-    await endTimeOf(id)
-    expect(await old(id)).toEqual({ done: true })
-    expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'not_rendered' })
+    await expectExpired(old, id, 'not_rendered')
     expect(calls).toEqual([])
   })
 
@@ -577,9 +539,7 @@ describe('an old worker meets what only a newer one knows (I27)', () => {
     const id = await created()
     expect((await deliver(id)).done).toBe(false)
     expect(await rowOf(id)).toMatchObject({ state: 'pending' })
-    await endTimeOf(id)
-    expect(await deliver(id)).toEqual({ done: true })
-    expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'no_route' })
+    await expectExpired(deliver, id, 'no_route')
   })
 })
 
@@ -701,9 +661,7 @@ describe('answers of a provider', () => {
       const deliver = worker([guarded], { tries: 1 })
       const id = await created()
       expect((await deliver(id)).done).toBe(false)
-      await endTimeOf(id)
-      expect(await deliver(id)).toEqual({ done: true })
-      expect(await rowOf(id)).toMatchObject({ state: 'expired', error })
+      await expectExpired(deliver, id, error)
     },
   )
 
@@ -718,9 +676,7 @@ describe('answers of a provider', () => {
       const id = await created()
       expect((await deliver(id)).done).toBe(false)
       expect(await outcomesOf(id)).toEqual(['a postponed', 'b postponed'])
-      await endTimeOf(id)
-      expect(await deliver(id)).toEqual({ done: true })
-      expect(await rowOf(id)).toMatchObject({ state: 'expired', error })
+      await expectExpired(deliver, id, error)
     }
   })
 
@@ -739,14 +695,9 @@ describe('answers of a provider', () => {
     ])
     const id = await created()
     expect(await deliver(id)).toEqual({ done: false, againInMs: 3_000 })
-    await endTimeOf(id)
-    expect(await deliver(id)).toEqual({ done: true })
+    await expectExpired(deliver, id, 'provider_away')
     expect(places).toBe(0)
-    expect(await rowOf(id)).toMatchObject({
-      state: 'expired',
-      error: 'provider_away',
-      attempts: [],
-    })
+    expect((await rowOf(id)).attempts).toEqual([])
   })
 
   test('postponed: a pause that grows, or the one that was asked for; no try is used', async () => {
@@ -880,17 +831,10 @@ describe('answers of a provider', () => {
 
   test('unknown, then a final refusal, or its code was used: failed, because it may have arrived', async () => {
     const [a, b] = [guardedOf('a', [unknown, rejected]), guardedOf('b', [unknown])]
-    const refused = await created()
-    await untilDone(worker([a.guarded]), refused)
-    expect(await rowOf(refused)).toMatchObject({ state: 'failed', error: 'outcome_unknown' })
+    expect(await rowAtEnd([a])).toMatchObject({ state: 'failed', error: 'outcome_unknown' })
     let settled: 'current' | 'gone' = 'current'
     const deliver = worker([b.guarded], { settleCode: async () => settled })
-    const params = { code: '0042', minutes: 5, validity: '5 minutes' }
-    const id = newId()
-    await created({
-      ...{ id, kind: 'captcha', template: 'captcha', scene: 'login' },
-      sealedParams: secrets.seal(JSON.stringify(params), id),
-    })
+    const id = await createdCode()
     expect((await deliver(id)).done).toBe(false)
     settled = 'gone'
     await untilDone(deliver, id)
@@ -912,9 +856,7 @@ describe('answers of a provider', () => {
   test('its time ends before the first call: expired, no call', async () => {
     const { guarded, calls } = guardedOf('a', [accepted])
     const id = await created()
-    await endTimeOf(id)
-    expect(await worker([guarded])(id)).toEqual({ done: true })
-    expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'too_late' })
+    await expectExpired(worker([guarded]), id, 'too_late')
     expect(calls).toEqual([])
   })
 
@@ -942,11 +884,7 @@ describe('answers of a provider', () => {
   })
 
   test('PostgreSQL was away for longer than a claim during a call: another job of the notice calls nothing (F12)', async () => {
-    let free = () => {}
-    const blocked = new Promise<SendResult>((resolve) => {
-      free = () => resolve(accepted)
-    })
-    const { guarded, calls } = guardedOf('a', [() => blocked])
+    const { guarded, calls, free } = blockedOf('a')
     const deliver = worker([guarded])
     const id = await created()
     const first = deliver(id)
@@ -969,12 +907,7 @@ describe('answers of a provider', () => {
       })
     const deliver = worker([guarded('a'), guarded('b')])
     await deliver(await created())
-    const id = newId()
-    const sealedParams = secrets.seal(
-      JSON.stringify({ code: '0042', minutes: 5, validity: '5 minutes' }),
-      id,
-    )
-    await deliver(await created({ id, kind: 'captcha', template: 'captcha', sealedParams }))
+    await deliver(await createdCode())
     const one = { isLong: true, isUrgent: false }
     const two = { isLong: true, isUrgent: true }
     expect(told).toEqual([
@@ -1126,9 +1059,7 @@ describe('a recipient that is barred at one provider: an opt-out, or a list of t
     ['one, and the other rejects the message', rejected, 'rejected'],
   ] as const)('barred at %s: failed, with the reason', async ([, answer, error]) => {
     const [a, b] = [guardedOf('a', [barred]), guardedOf('b', [answer])]
-    const id = await created()
-    await untilDone(worker([a.guarded, b.guarded]), id)
-    expect(await rowOf(id)).toMatchObject({ state: 'failed', error })
+    expect(await rowAtEnd([a, b])).toMatchObject({ state: 'failed', error })
     expect([a.calls.length, b.calls.length]).toEqual([1, 1])
   })
 })
