@@ -4,11 +4,9 @@
  */
 import { execFile } from 'node:child_process'
 import { createHmac, randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
@@ -17,9 +15,9 @@ import { describe, expect, test } from 'vitest'
 import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { rateLimitHeaders } from '../../src/limiter/index.ts'
 import { installExamples } from '../examples/run-example.ts'
+import { listen } from '../tools/listen.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
-import { releaseLater } from '../tools/release.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 
 const judges = { svix: '2.5.0', 'structured-headers': '2.1.0' }
@@ -97,10 +95,8 @@ test('examples/zitadel: two providers are made and activated, and a call signed 
     if (last === 'http') endpoints[channel] = endpoint ?? ''
     const signingKey = zitadelKeys[channel as 'sms' | 'email']
     response.end(JSON.stringify({ id: `id-${channel}`, signingKey }))
-  }).listen(0, '127.0.0.1')
-  await once(zitadel, 'listening')
-  releaseLater(() => zitadel.close())
-  const ZITADEL_URL = `http://127.0.0.1:${(zitadel.address() as AddressInfo).port}`
+  })
+  const ZITADEL_URL = await listen(zitadel)
   const env = { ZITADEL_URL, ZITADEL_TOKEN: 'token', POSTERN_URL: postern.url }
   const program = join(repositoryRoot, 'examples/zitadel/set-up.mjs')
   const printed = await run(program, [], env)

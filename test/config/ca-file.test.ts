@@ -1,6 +1,5 @@
 /** Servers whose certificates are signed by a private authority: CA_FILE, also if it is set in .env. */
 
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
@@ -8,10 +7,10 @@ import { createServer as createTlsServer, TLSSocket } from 'node:tls'
 import { expect, inject, test } from 'vitest'
 import { testDatabase } from '../tools/database.ts'
 import { makeCertificate } from '../tools/debian-server.ts'
+import { listen } from '../tools/listen.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { posternEnv } from '../tools/postern.ts'
 import { runCommand } from '../tools/processes.ts'
-import { releaseLater } from '../tools/release.ts'
 import { startSmtp } from '../tools/smtp.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -41,10 +40,7 @@ async function startTls(url: string, isPostgres: boolean): Promise<number> {
         })
       })
     : createTlsServer(identity, join).on('tlsClientError', () => {})
-  listener.listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  releaseLater(() => listener.close())
-  return (listener.address() as { port: number }).port
+  return Number(new URL(await listen(listener)).port)
 }
 
 async function settings(): Promise<Record<string, string>> {

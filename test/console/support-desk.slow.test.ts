@@ -2,34 +2,26 @@
  * The console at a support desk, in a real browser. Three people ask why their code did not come, and the first lines
  * of a page answer each. Then the forms of use: keyboard, phone, both colour schemes, Chinese, no script.
  */
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import axeCore from 'axe-core'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { launchBrowser } from '../tools/browser.ts'
-import { releaseLater } from '../tools/release.ts'
+import { listen } from '../tools/listen.ts'
 import { eventually } from '../tools/wait.ts'
 import { openConsole } from './open-console.ts'
 
 const rejecting = createServer((request, response) => {
   request.resume().on('end', () => response.writeHead(422).end('{}'))
 })
-rejecting.listen(0, '127.0.0.1')
-await once(rejecting, 'listening')
-releaseLater(() => {
-  rejecting.closeAllConnections()
-  rejecting.close()
-})
-const { port } = rejecting.address() as AddressInfo
+const rejectingUrl = await listen(rejecting)
 const secret = 'a secret of more than sixteen'
 
 const { postern, createOperator } = await openConsole({
   policyFile: {
     providers: {
       box: { kind: 'sandbox' },
-      strict: { kind: 'webhook', url: `http://127.0.0.1:${port}/send`, secret },
+      strict: { kind: 'webhook', url: `${rejectingUrl}/send`, secret },
       dead: { kind: 'webhook', url: 'http://127.0.0.1:9/none', secret },
     },
     routes: {

@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdtempSync, utimesSync, writeFileSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
 import { constants, getPriority } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -9,6 +7,7 @@ import express from 'express'
 import { describe, expect, inject, test } from 'vitest'
 import { createGuide, type Guide } from '../../src/dev/guide.ts'
 import { startGuideBuild } from '../../src/dev/guide-build.ts'
+import { listen } from '../tools/listen.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -23,13 +22,7 @@ async function serve(files: Files, guide: Guide = {}): Promise<string> {
   const { folder = newFolder() } = guide
   write(folder, files)
   const app = express().use(createGuide({ ...guide, folder }))
-  const server = app.use((_, response) => void response.send('the API')).listen(0, '127.0.0.1')
-  releaseLater(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  await once(server, 'listening')
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return listen(app.use((_, response) => void response.send('the API')))
 }
 
 test('not built: a page at every address of the guide shows how to build it', async () => {

@@ -3,10 +3,8 @@
  * hosts.
  */
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import express from 'express'
@@ -14,8 +12,8 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createGuide, guidePath } from '../../src/dev/guide.ts'
 import { launchBrowser, openPage } from '../tools/browser.ts'
+import { listen } from '../tools/listen.ts'
 import { anchorsOf, docsPages, fencesOf, linksOf } from '../tools/markdown.ts'
-import { releaseLater } from '../tools/release.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
@@ -25,13 +23,7 @@ let browser: Browser
 
 beforeAll(async () => {
   await promisify(execFile)('npm', ['run', 'docs'], { cwd: repositoryRoot })
-  const server = express().use(createGuide()).listen(0, '127.0.0.1')
-  releaseLater(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  await once(server, 'listening')
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${guidePath}`
+  url = `${await listen(express().use(createGuide()))}${guidePath}`
   browser = await launchBrowser()
 }, 120_000)
 

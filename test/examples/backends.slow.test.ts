@@ -7,7 +7,6 @@ import { type KeyObject, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { buffer } from 'node:stream/consumers'
@@ -17,6 +16,7 @@ import { beforeAll, inject, test } from 'vitest'
 import { createSigningKey } from '../../src/captcha/signing-keys.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { findOnPath } from '../../src/dev/find-or-install.ts'
+import { listen } from '../tools/listen.ts'
 import { passFor } from '../tools/pass.ts'
 import { type Postern, startPostern } from '../tools/postern.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -153,14 +153,9 @@ async function startFront({ url }: Postern) {
 
   const server = createServer((request, response) => {
     answer(request, response).catch((error) => response.destroy(error))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseLater(() => {
-    server.closeAllConnections()
-    server.close()
   })
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: await listen(server),
     keysOf: (to: string) => keys.get(`/v1/captchas ${to}`) ?? [],
     keyReads: () => keyReads,
   }

@@ -1,15 +1,13 @@
 /** examples/passkey in Chromium, whose virtual authenticator stands for the device of a person. */
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { launchBrowser, openPage } from '../tools/browser.ts'
+import { listen } from '../tools/listen.ts'
 import { environmentWithNode } from '../tools/node-versions.ts'
 import { passFor } from '../tools/pass.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
-import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import { installExamples, startServer } from './run-example.ts'
 
@@ -131,14 +129,8 @@ test('examples/passkey: five minutes after the code, its grant has ended', async
   const clock = createServer((_, response) => {
     const verifiedAt = new Date(Date.now() - ageMs).toISOString()
     response.end(JSON.stringify({ valid: true, scene: 'passkey', channel, to, verifiedAt }))
-  }).listen(0, '127.0.0.1')
-  releaseLater(() => {
-    clock.closeAllConnections()
-    clock.close()
   })
-  await once(clock, 'listening')
-  const { port } = clock.address() as AddressInfo
-  const { origin } = await start(24, `http://127.0.0.1:${port}`)
+  const { origin } = await start(24, await listen(clock))
   const call = stranger(origin)
   const grant = () => call('/enrol/options', { pass: 'any', channel, to })
   const notValid = [403, 'This passkey is not valid.']

@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { cpSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { promisify } from 'node:util'
@@ -12,6 +11,7 @@ import { type Plugin, rolldown } from 'rolldown'
 import { inject } from 'vitest'
 import { findFreePort } from '../../src/dev/server-process.ts'
 import { isOpen } from '../tools/debian-server.ts'
+import { listen } from '../tools/listen.ts'
 import type { Postern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -80,13 +80,7 @@ export async function servePages(postern: Postern) {
     if (files[name] === undefined) response.writeHead(404).end()
     else response.writeHead(200, { 'content-type': `${type}; charset=utf-8` }).end(files[name])
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseLater(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const origin = `http://localhost:${(server.address() as AddressInfo).port}`
+  const origin = (await listen(server)).replace('127.0.0.1', 'localhost')
   const key = await publishableKey(postern.database, { origins: [origin] })
   return {
     origin,

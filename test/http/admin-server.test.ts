@@ -1,11 +1,10 @@
 import { once } from 'node:events'
 import { type RequestListener, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { createAdminServer } from '../../src/http/admin.ts'
 import { createHttpServer } from '../../src/http/server.ts'
+import { listen } from '../tools/listen.ts'
 import { testMetrics } from '../tools/metrics.ts'
-import { releaseLater } from '../tools/release.ts'
 
 interface Options {
   reasons?: string[]
@@ -28,13 +27,7 @@ function create({ reasons = [], warnings = [], notLive = [], ...over }: Options 
 
 async function open(options?: Options) {
   const server = create(options)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseLater(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const url = await listen(server)
   return async (path: string, method = 'GET') => {
     const response = await fetch(url + path, { method })
     const text = await response.text()
@@ -107,13 +100,7 @@ test('other paths go to the console, if there is one, with any method', async ()
 /** The raw request of a browser or a scraper. */
 async function getAs(headers: Record<string, string>, path = '/metrics'): Promise<number> {
   const server = create()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseLater(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
+  const { port } = new URL(await listen(server))
   const asked = request({ port, host: '127.0.0.1', path, headers, agent: false })
   asked.end()
   const [answer] = await once(asked, 'response')

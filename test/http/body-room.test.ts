@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -14,6 +14,7 @@ import { createBodyRoom } from '../../src/http/body-room.ts'
 import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
+import { listen } from '../tools/listen.ts'
 import { testMetrics } from '../tools/metrics.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -63,13 +64,7 @@ async function startDoor(
     log: createLog({ level: 'silent', process: 'test' }),
     underWay,
   })
-  const server = createServer(express().use(router)).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseLater(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return (server.address() as AddressInfo).port
+  return Number(new URL(await listen(express().use(router))).port)
 }
 
 const body = JSON.stringify({ text: 'x'.repeat(9_000) })
@@ -170,10 +165,8 @@ test.each([
     await null
     request.on('end', onEnd)
     response.end(await readBytes(request, 100, share))
-  }).listen(0, '127.0.0.1')
-  releaseLater(() => server.close())
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  })
+  const port = Number(new URL(await listen(server)).port)
   const { socket, received } = await send(port, head('/', 4 + second.length) + first)
   if (second) {
     await vi.waitUntil(() => share.onGivenUp.mock.calls.length > 0)

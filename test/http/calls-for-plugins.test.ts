@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import express from 'express'
 import { describe, expect, test } from 'vitest'
@@ -12,6 +11,7 @@ import { createCalls } from '../../src/http/in-process.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { createPostern, type PosternCalls } from '../../src/main/create-postern.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
+import { listen } from '../tools/listen.ts'
 import { clientOf, noLimits, posternEnv, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -449,13 +449,5 @@ async function served(
   postern: { router: express.Router },
   ...parsers: express.RequestHandler[]
 ): Promise<string> {
-  const server = express()
-    .use(...parsers, postern.router)
-    .listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseLater(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return listen(express().use(...parsers, postern.router))
 }

@@ -1,5 +1,3 @@
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import express, { type Request, type Response } from 'express'
 import { expect, test } from 'vitest'
 import { createKeyStore } from '../../src/access/key-store.ts'
@@ -10,10 +8,10 @@ import { defineRoute } from '../../src/http/route.ts'
 import { createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
+import { listen } from '../tools/listen.ts'
 import { testMetrics } from '../tools/metrics.ts'
 import { startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 
 test('PostgreSQL away: 503 that the page may read, for a known key and an unknown one; and a preflight goes on', async () => {
@@ -89,13 +87,7 @@ test('the Vary of a host stays, in answers and in preflights', async () => {
     response.vary('Accept-Encoding')
     next()
   })
-  const server = host.use(router).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseLater(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/page`
+  const url = `${await listen(host.use(router))}/page`
   for (const init of [
     { method: 'POST', headers: { origin, authorization: 'Bearer ppk_any' } },
     { method: 'POST', headers: { origin } },

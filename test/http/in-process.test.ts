@@ -1,7 +1,5 @@
 /** Calls in process, providers and routers of a host: the answers for a host that has no HTTP before Postern. */
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import express, { type Response, Router } from 'express'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -26,13 +24,7 @@ async function open(
   releaseLater(() => postern.close())
   const app = express().use(postern.router)
   app.use((_, response) => void response.status(404).send('of the host'))
-  const server = app.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseLater(async () => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const url = await listen(app)
   return { postern, url, ...clientOf(url, environment.BOOTSTRAP_SECRET_KEY as string) }
 }
 

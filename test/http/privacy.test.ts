@@ -1,12 +1,10 @@
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../tools/database.ts'
+import { listen } from '../tools/listen.ts'
 import { clientOf, noLimits, processEnv, startPostern } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import { rawHttp } from './raw-http.ts'
 
@@ -52,10 +50,7 @@ test('phone, address, code, key and variables appear in no log, metric, answer, 
   const database = await testDatabase()
   // A provider that breaks connections: its errors must not name a person either.
   const farEnd = createServer((socket) => socket.destroy())
-  farEnd.listen(0, '127.0.0.1')
-  await once(farEnd, 'listening')
-  releaseLater(() => farEnd.close())
-  const { port } = farEnd.address() as AddressInfo
+  const { port } = new URL(await listen(farEnd))
   const env = processEnv({
     redis,
     database,

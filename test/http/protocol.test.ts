@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { databaseAt } from '../tools/database.ts'
+import { listen } from '../tools/listen.ts'
 import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { releaseLater } from '../tools/release.ts'
 import { expectRefused } from './ledger.ts'
@@ -383,13 +384,8 @@ describe('on the wire', () => {
     answer: RequestListener,
     patience: Parameters<typeof createHttpServer>[1] = undefined,
   ) => {
-    const server = createHttpServer(answer, patience).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    releaseLater(() => {
-      server.closeAllConnections()
-      server.close()
-    })
-    return (server.address() as AddressInfo).port
+    const server = createHttpServer(answer, patience)
+    return Number(new URL(await listen(server)).port)
   }
 
   test('requests behind each other in one packet: eight are served, at the ninth unanswered one the connection ends', async () => {
@@ -480,10 +476,7 @@ describe('on the wire', () => {
       checkEveryMs: 50,
       stillMs: 20_000,
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    releaseLater(() => server.close())
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const url = await listen(server)
     const slow = rawHttp(url, 'POST /v1/captchas HTTP/1.1\r\nHost: x\r\nX-Slow: ')
     expect(await (await fetch(url)).text()).toBe('served')
     const { status, body } = await slow

@@ -1,12 +1,10 @@
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { gunzipSync } from 'node:zlib'
 import express from 'express'
 import { request } from 'undici'
 import { expect, test } from 'vitest'
 import { createReadingPage } from '../../src/http/reading-page.ts'
+import { listen } from '../tools/listen.ts'
 import { startPostern } from '../tools/postern.ts'
-import { releaseLater } from '../tools/release.ts'
 import { rawHttp } from './raw-http.ts'
 
 test('GET /docs: a page that shows openapi.json, from files of the package only', async () => {
@@ -67,12 +65,8 @@ test.each([
 
 test('mounted below a parameter: the caller’s text is escaped in the page', async () => {
   const app = express().use('/a/:name', createReadingPage())
-  const server = app.listen(0, '127.0.0.1')
-  releaseLater(() => server.close())
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
   const { body } = await rawHttp(
-    `http://127.0.0.1:${port}`,
+    await listen(app),
     'GET /a/"><b>x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
   )
   expect(body).toContain('./&#34;&#62;&#60;b&#62;x/')

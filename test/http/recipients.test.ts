@@ -1,13 +1,11 @@
 /** "Why did my code not come?": the cases that one look-up must tell apart, and the uses that a reset gives back. */
 
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { databaseAt } from '../tools/database.ts'
+import { listen } from '../tools/listen.ts'
 import { startPostern } from '../tools/postern.ts'
-import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import { openApiAnswers } from './openapi-answers.ts'
 import { postReceipts, secret } from './receipt-calls.ts'
@@ -15,13 +13,7 @@ import { postReceipts, secret } from './receipt-calls.ts'
 const farEnd = createServer((request, response) => {
   request.resume().on('end', () => response.end('{}'))
 })
-farEnd.listen(0, '127.0.0.1')
-await once(farEnd, 'listening')
-releaseLater(() => {
-  farEnd.closeAllConnections()
-  farEnd.close()
-})
-const { port } = farEnd.address() as AddressInfo
+const farEndUrl = await listen(farEnd)
 
 const testNumber = '+15005550006'
 
@@ -56,7 +48,7 @@ const postern = await startPostern({
     recipients: { countries: ['CN', 'HK'], mail: { refuse: ['tempmail.test'] } },
     testing: { recipients: [{ to: testNumber, code: '4071' }], until: '2099-12-31' },
     providers: {
-      carrier: { kind: 'webhook', url: `http://127.0.0.1:${port}/send`, secret },
+      carrier: { kind: 'webhook', url: `${farEndUrl}/send`, secret },
       sandbox: { kind: 'sandbox' },
     },
     routes: {

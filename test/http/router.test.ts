@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { createLog } from '../../src/base/log.ts'
@@ -10,8 +10,8 @@ import { createApp } from '../../src/http/app.ts'
 import type { Route, RouteRequest } from '../../src/http/route.ts'
 import { answerUnknownPath, createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
+import { listen } from '../tools/listen.ts'
 import { testMetrics } from '../tools/metrics.ts'
-import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 /** The router with routes of the test. */
@@ -40,13 +40,7 @@ async function open(routes: Partial<Route>[], maxBodyBytes?: number) {
   })
   const unknownPath = answerUnknownPath({ metrics, log, underWay })
   const server = createServer(createApp({ router, unknownPath, trustProxyHops: 0 }))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseLater(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const url = await listen(server)
   const call = (path: string, init: RequestInit & { body?: string } = {}) =>
     fetch(url + path, {
       method: 'POST',

@@ -1,7 +1,7 @@
 /** The stop of a server, as each kind of connection sees it. */
 import { once } from 'node:events'
 import { IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { queryObjects } from 'node:v8'
 import type { Request, Response } from 'express'
@@ -10,6 +10,7 @@ import { createLog } from '../../src/base/log.ts'
 import { createRespond, type RouteResult } from '../../src/http/respond.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
+import { listen } from '../tools/listen.ts'
 import { testMetrics } from '../tools/metrics.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -23,10 +24,8 @@ interface Client {
 }
 
 async function openServer(app: RequestListener) {
-  const server = createHttpServer(app).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseLater(() => server.closeAllConnections())
-  const { port } = server.address() as AddressInfo
+  const server = createHttpServer(app)
+  const port = Number(new URL(await listen(server)).port)
   async function open(bytes = ''): Promise<Client> {
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     releaseLater(() => socket.destroy())

@@ -2,12 +2,12 @@
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { expect, test } from 'vitest'
 import { createPostern } from '../../src/main/create-postern.ts'
 import { testDatabase } from '../tools/database.ts'
 import { admin } from '../tools/fleet.ts'
+import { listen } from '../tools/listen.ts'
 import { clientOf, noLimits, processEnv } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -30,14 +30,8 @@ async function mount() {
     keyPrefix: redis.prefix,
   })
   releaseLater(() => postern.close())
-  const server = express().use('/otp', postern.router).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  releaseLater(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
-  const { post } = clientOf(`http://127.0.0.1:${port}/otp`, key)
+  const url = await listen(express().use('/otp', postern.router))
+  const { post } = clientOf(`${url}/otp`, key)
   const send = (to: string) => post('/v1/captchas', { channel: 'sms', to })
   // It resolves before its connections are made.
   await eventually(async () => (await send(freshPhone())).status === 202)

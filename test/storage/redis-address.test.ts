@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
@@ -9,6 +8,7 @@ import { examineRedis } from '../../src/storage/examine-redis.ts'
 import { connectRedis, firstTry } from '../../src/storage/redis.ts'
 import { lookAtRedis } from '../../src/storage/redis-ready.ts'
 import { makeCertificate } from '../tools/debian-server.ts'
+import { listen } from '../tools/listen.ts'
 import {
   ownCluster,
   ownSentinelWithPassword,
@@ -123,9 +123,8 @@ test.each([
   async (answer, scheme, name = '') => {
     const server = createServer((socket) => {
       socket.on('error', () => {}).once('data', () => socket.end(answer))
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
+    })
+    const { port } = new URL(await listen(server))
     const wrong = connectRedis(`${scheme}127.0.0.1:${port}${name}`, 'command', () => {})
     releaseLater(() => {
       wrong.disconnect()

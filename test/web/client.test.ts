@@ -1,8 +1,7 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createPosternClient } from '../../web/client.ts'
+import { listen } from '../tools/listen.ts'
 import { startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 
@@ -53,10 +52,7 @@ test('no answer of Postern, and no server there: unavailable, internal, unreacha
   const server = createServer((_, response) =>
     response.writeHead(status, { 'retry-after': '7' }).end(text),
   )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const client = createPosternClient({ src: `http://127.0.0.1:${port}`, key: 'ppk_x' })
+  const client = createPosternClient({ src: await listen(server), key: 'ppk_x' })
   const ask = () => client.send({ channel: 'sms', to: '+8613800138000' })
   expect(await ask()).toEqual({ ok: false, problem: { code: 'unavailable', retryAfterMs: 7_000 } })
   status = 404

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createChallenge, verifySolution } from 'altcha-lib'
 import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
 import type { Browser, Page, Route } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { languages } from '../../src/i18n/languages.ts'
 import { launchBrowser } from '../tools/browser.ts'
+import { listen } from '../tools/listen.ts'
 import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { releaseLater } from '../tools/release.ts'
@@ -1023,13 +1022,7 @@ describe('in a page of another origin', () => {
         .writeHead(200, { 'content-type': 'text/html', 'content-security-policy': policy })
         .end(html),
     )
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    releaseLater(() => {
-      server.closeAllConnections()
-      server.close()
-    })
-    const origin = `http://localhost:${(server.address() as AddressInfo).port}`
+    const origin = (await listen(server)).replace('127.0.0.1', 'localhost')
     const key = await publishableKey(service.database, { origins: listed ?? [origin] })
     const context = await browser.newContext()
     releaseLater(() => context.close())
