@@ -12,24 +12,46 @@ import { createProducer } from '../../src/notice/producer.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { testMetrics } from '../tools/metrics.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
-import { testRedis } from '../tools/redis.ts'
+import { type TestRedis, testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { startTcpProxy, type TcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 import { freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
 
 const policyFile = { policies: noLimits }
-const noProducer = { add: async () => {} }
+
+/** The queue of SMS jobs in a Redis of this test. */
+async function openQueue({ prefix, connect }: Pick<TestRedis, 'prefix' | 'connect'>) {
+  const connection = await connect('producer')
+  const queue = new Queue(queueName('sms'), { connection, prefix: queuePrefix(prefix, 'sms') })
+  releaseLater(() => queue.close())
+  return queue
+}
+
+type WorkerDeps = Parameters<typeof startDeliveryWorker>[0]
+function startWorker({
+  log = {},
+  ...deps
+}: Partial<Omit<WorkerDeps, 'log'>> &
+  Pick<WorkerDeps, 'connection' | 'keyPrefix'> & { log?: Partial<Log> }) {
+  const worker = startDeliveryWorker({
+    ...{ channel: 'sms', concurrency: 1, deliver: async () => ({ done: true }) },
+    producer: { add: async () => {} },
+    ...deps,
+    log: { jobFailed() {}, connectionFailed() {}, ...log } as unknown as Log,
+  })
+  releaseLater(() => worker.close())
+  return worker
+}
+
+const counts = (queue: Queue) =>
+  queue.getJobCounts('waiting', 'prioritized', 'active', 'delayed', 'failed')
+const none = { waiting: 0, prioritized: 0, active: 0, delayed: 0, failed: 0 }
 
 describe('old and new versions side by side (F27)', () => {
   test('a job of another name and with more data is a hint at its row; one without an id stops no other job', async () => {
     const api = await startPostern({ policyFile, roles: { api: true, worker: false } })
-    const connection = await api.redis.connect('producer')
-    const queue = new Queue(queueName('sms'), {
-      connection,
-      prefix: queuePrefix(api.redis.prefix, 'sms'),
-    })
-    releaseLater(() => queue.close())
+    const queue = await openQueue(api.redis)
     const { body } = await api.post('/v1/notices', noticeBody('sms', freshPhone()))
     await eventually(async () => (await queue.getPrioritizedCount()) === 1)
     await queue.obliterate({ force: true })
@@ -39,16 +61,7 @@ describe('old and new versions side by side (F27)', () => {
     await startPostern({ policyFile, on: api, roles: { api: false, worker: true } })
     await untilFinal(api, [body.id])
     expect((await rowOf(api, body.id)).state).toBe('sent')
-    await eventually(async () => {
-      const counts = await queue.getJobCounts(
-        'waiting',
-        'prioritized',
-        'active',
-        'delayed',
-        'failed',
-      )
-      return Object.values(counts).every((count) => count === 0)
-    })
+    await eventually(async () => expect(await counts(queue)).toEqual(none))
   })
 })
 
@@ -119,32 +132,20 @@ describe('liveness is progress', () => {
 
   test('a delivery that throws is tried again; the worker is idle only while no job is under way', async () => {
     const redis = await testRedis()
-    const prefix = queuePrefix(redis.prefix, 'sms')
-    const queue = new Queue(queueName('sms'), {
-      connection: await redis.connect('producer'),
-      prefix,
-    })
-    releaseLater(() => queue.close())
+    const queue = await openQueue(redis)
     const failed: string[] = []
     const idleMs: number[] = []
     const id = newId()
-    const worker = startDeliveryWorker({
-      channel: 'sms',
+    const worker = startWorker({
       connection: await redis.connect('worker'),
       keyPrefix: redis.prefix,
-      concurrency: 1,
-      producer: noProducer,
       async deliver() {
         idleMs.push(worker.idleMs())
         if (idleMs.length === 1) throw new Error('away')
         return { done: true }
       },
-      log: {
-        jobFailed: (job: string) => failed.push(job),
-        connectionFailed() {},
-      } as unknown as Log,
+      log: { jobFailed: (job) => void failed.push(job) },
     })
-    releaseLater(() => worker.close())
     await queue.add('send', { id })
     await eventually(() => idleMs.length === 2)
     expect([failed, idleMs]).toEqual([[id], [0, 0]])
@@ -160,24 +161,16 @@ describe('liveness is progress', () => {
     Object.assign(url, { username: user, password: 'pass' })
     const connection = connectRedis(url.href, 'worker', () => {})
     releaseLater(() => connection.disconnect())
-    const queue = new Queue(queueName('sms'), {
-      connection: await redis.connect('producer'),
-      prefix: queuePrefix(redis.prefix, 'sms'),
-    })
-    releaseLater(() => queue.close())
+    const queue = await openQueue(redis)
     const [delivered, failures]: [string[], string[]] = [[], []]
-    const worker = startDeliveryWorker({
-      ...{ channel: 'sms', connection, keyPrefix: redis.prefix, concurrency: 1 },
-      producer: noProducer,
+    startWorker({
+      ...{ connection, keyPrefix: redis.prefix },
       async deliver(id) {
         delivered.push(id)
         return { done: true }
       },
-      log: {
-        connectionFailed: (_: string, { message }: Error) => failures.push(message),
-      } as unknown as Log,
+      log: { connectionFailed: (_, error) => void failures.push((error as Error).message) },
     })
-    releaseLater(() => worker.close())
     const id = newId()
     await queue.add('send', { id })
     await eventually(() => expect(failures.join()).toContain('NOPERM'))
@@ -216,25 +209,16 @@ describe('a job of several notices', () => {
   async function open(deliver: (id: string) => Promise<Verdict>, concurrency = 2) {
     const redis = await testRedis()
     const connection = await redis.connect('producer')
-    const prefix = queuePrefix(redis.prefix, 'sms')
-    const queue = new Queue(queueName('sms'), { connection, prefix })
-    releaseLater(() => queue.close())
+    const queue = await openQueue(redis)
     const producer = createProducer(connection, redis.prefix)
     releaseLater(() => producer.close())
-    const start = async () => {
-      const worker = startDeliveryWorker({
-        ...{ channel: 'sms', keyPrefix: redis.prefix, concurrency, deliver, producer },
+    const start = async () =>
+      startWorker({
+        ...{ keyPrefix: redis.prefix, concurrency, deliver, producer },
         connection: await redis.connect('worker'),
-        log: { jobFailed() {}, connectionFailed() {} } as unknown as Log,
       })
-      releaseLater(() => worker.close())
-      return worker
-    }
     return { queue, start }
   }
-  const counts = (queue: Queue) => queue.getJobCounts('waiting', 'active', 'delayed', 'failed')
-  const none = { waiting: 0, active: 0, delayed: 0, failed: 0 }
-
   test('each is delivered once, and no more at a time than the worker may', async () => {
     const delivered: string[] = []
     let [now, most] = [0, 0]
@@ -327,17 +311,9 @@ describe('a job of several notices', () => {
 
 test('ids never met: a job whose row is gone ends without a fault', async () => {
   const postern = await startPostern({ policyFile })
-  const connection = await postern.redis.connect('producer')
-  const queue = new Queue(queueName('sms'), {
-    connection,
-    prefix: queuePrefix(postern.redis.prefix, 'sms'),
-  })
-  releaseLater(() => queue.close())
+  const queue = await openQueue(postern.redis)
   await queue.add('send', { id: newId() })
-  await eventually(async () => {
-    const counts = await queue.getJobCounts('waiting', 'active', 'delayed', 'failed')
-    return Object.values(counts).every((count) => count === 0)
-  })
+  await eventually(async () => expect(await counts(queue)).toEqual(none))
 })
 
 test.for([
@@ -351,12 +327,7 @@ test.for([
   if (!before.test('ready')) fail(proxy)
   const connection = connectRedis(proxy.through(url), 'worker', () => {})
   releaseLater(() => connection.disconnect())
-  const worker = startDeliveryWorker({
-    ...{ channel: 'sms', connection, keyPrefix: prefix, concurrency: 1, producer: noProducer },
-    deliver: async () => ({ done: true }),
-    log: { connectionFailed() {} } as unknown as Log,
-  })
-  releaseLater(() => worker.close())
+  const worker = startWorker({ connection, keyPrefix: prefix })
   await eventually(() => before.test(connection.status))
   fail(proxy)
   await eventually(() => after.test(connection.status))
