@@ -92,7 +92,11 @@ const f2: Fault = {
         }
         await killSome('worker', fleet, lab)
       },
-      { kills: true, mayDouble: true, perSecond: lab.length(100, 200), workers: 2 },
+      {
+        ...{ kills: true, mayDouble: true, perSecond: lab.length(100, 200), workers: 2 },
+        // The claim of a dead worker lasts for twice this time.
+        policyFile: { delivery: { timeout: lab.isFull ? '5s' : '2s' } },
+      },
     )
     expect(Math.max(...fleet.farEnd.taken.values())).toBeLessThanOrEqual(2)
     expect(report.final.sent).toBe(report.accepted)
