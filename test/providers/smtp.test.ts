@@ -4,6 +4,7 @@ import tls from 'node:tls'
 import PostalMime from 'postal-mime'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
+import type { Message } from '../../src/providers/provider.ts'
 import { resultOfFailure } from '../../src/providers/smtp/errors.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
@@ -68,10 +69,19 @@ describe('smtp', () => {
     return provider
   }
 
+  /** A far end, and a provider of its address. */
+  async function open(options?: Parameters<typeof start>[0], timeoutMs?: number) {
+    const farEnd = await start(options)
+    const provider = create(`smtp://127.0.0.1:${farEnd.port}`, timeoutMs)
+    const send = (over: Partial<Message> = {}) =>
+      provider.send({ ...message, noticeId: newId(), ...over }, never)
+    return { ...farEnd, provider, send }
+  }
+
   it('sends subject, text, HTML and a Message-ID made of the notice id', async () => {
-    const { port, taken } = await start()
+    const { taken, send } = await open()
     const noticeId = newId()
-    const result = await create(`smtp://127.0.0.1:${port}`).send({ ...message, noticeId }, never)
+    const result = await send({ noticeId })
     expect(result).toEqual({ kind: 'accepted', messageId: `<${noticeId}@acme.test>` })
     const mail = await PostalMime.parse(taken[0]?.mail ?? '')
     expect(mail).toMatchObject({
@@ -100,9 +110,8 @@ describe('smtp', () => {
     `${'a'.repeat(65)}@example.test`,
     `a@${'b'.repeat(254)}`,
   ])('never connects for what is not one plain address: %j', async (to) => {
-    const { port, taken, openConnections } = await start()
-    const provider = create(`smtp://127.0.0.1:${port}`)
-    const result = await provider.send({ ...message, noticeId: newId(), to }, never)
+    const { taken, openConnections, send } = await open()
+    const result = await send({ to })
     expect(result.kind).toBe('invalid_recipient')
     expect(taken).toEqual([])
     expect(openConnections()).toBe(0)
@@ -111,9 +120,8 @@ describe('smtp', () => {
   it.each(['Hello\r\nBcc: eve@example.test', '=? Hello\r\nBcc: eve@example.test'])(
     'puts a line break of the subject %j into no header',
     async (subject) => {
-      const { port, taken } = await start()
-      const provider = create(`smtp://127.0.0.1:${port}`)
-      await provider.send({ ...message, noticeId: newId(), subject }, never)
+      const { taken, send } = await open()
+      await send({ subject })
       expect(taken[0]?.to).toBe(message.to)
       expect(taken[0]?.mail).not.toMatch(/^Bcc:/im)
       const { subject: shown } = await PostalMime.parse(taken[0]?.mail ?? '')
@@ -138,9 +146,8 @@ describe('smtp', () => {
   ])(
     'shows %s of the subject as it is written, in lines that are no longer than 998',
     async (_, subject) => {
-      const { port, taken } = await start()
-      const provider = create(`smtp://127.0.0.1:${port}`)
-      const result = await provider.send({ ...message, noticeId: newId(), subject }, never)
+      const { taken, send } = await open()
+      const result = await send({ subject })
       expect(result.kind).toBe('accepted')
       const raw = taken[0]?.mail ?? ''
       expect((await PostalMime.parse(raw)).subject).toBe(subject)
@@ -152,9 +159,8 @@ describe('smtp', () => {
     ['https://acme.test/off/a%20b', 'List-Unsubscribe=One-Click'],
     ['mailto:off@acme.test?subject=7', undefined],
   ])('List-Unsubscribe: %s, with One-Click (RFC 8058) for https alone', async (link, post) => {
-    const { port, taken } = await start()
-    const provider = create(`smtp://127.0.0.1:${port}`)
-    await provider.send({ ...message, noticeId: newId(), listUnsubscribe: link }, never)
+    const { taken, send } = await open()
+    await send({ listUnsubscribe: link })
     const { headers } = await PostalMime.parse(taken[0]?.mail ?? '')
     const headerOf = (name: string) => headers.find(({ key }) => key === name)?.value
     expect(headerOf('list-unsubscribe')).toBe(`<${link}>`)
@@ -162,18 +168,15 @@ describe('smtp', () => {
   })
 
   it('List-Unsubscribe: none where the template has none; an address that fits no line is refused', async () => {
-    const { port, taken } = await start()
-    const provider = create(`smtp://127.0.0.1:${port}`)
-    await provider.send({ ...message, noticeId: newId() }, never)
+    const { taken, send } = await open()
+    await send()
     expect(taken[0]?.mail).not.toMatch(/unsubscribe/i)
     const linkOf = (length: number) => `https://acme.test/${'a'.repeat(length - 18)}`
-    const send = (listUnsubscribe: string) =>
-      provider.send({ ...message, noticeId: newId(), listUnsubscribe }, never)
-    expect((await send(linkOf(978))).kind).toBe('accepted')
+    expect((await send({ listUnsubscribe: linkOf(978) })).kind).toBe('accepted')
     expect(
       taken[1]?.mail.split('\r\n').find((line) => /^List-Unsubscribe:/.test(line)),
     ).toHaveLength(998)
-    expect(await send(linkOf(979))).toMatchObject({ kind: 'rejected' })
+    expect(await send({ listUnsubscribe: linkOf(979) })).toMatchObject({ kind: 'rejected' })
     expect(taken).toHaveLength(2)
   })
 
@@ -258,9 +261,8 @@ describe('smtp', () => {
   })
 
   it('answers unavailable when nobody vouches for the certificate', async () => {
-    const { port, taken } = await start(certificate)
-    const provider = create(`smtp://127.0.0.1:${port}`)
-    const result = await provider.send({ ...message, noticeId: newId() }, never)
+    const { taken, send } = await open(certificate)
+    const result = await send()
     expect(result).toEqual({
       kind: 'unavailable',
       detail: 'SMTP connection lost (DEPTH_ZERO_SELF_SIGNED_CERT)',
@@ -277,11 +279,10 @@ describe('smtp', () => {
   })
 
   it('gives up on a tarpit at its own time limit, however steadily it drips (F20)', async () => {
-    const { port, drip, taken } = await start()
+    const { drip, taken, send } = await open({}, 700)
     drip(500)
     const startedAt = performance.now()
-    const provider = create(`smtp://127.0.0.1:${port}`, 700)
-    const result = await provider.send({ ...message, noticeId: newId() }, never)
+    const result = await send()
     expect(result).toEqual({ kind: 'unavailable', detail: 'SMTP no answer in time' })
     // The greeting alone would take longer.
     expect(performance.now() - startedAt).toBeLessThan(9_000)
@@ -320,14 +321,13 @@ describe('smtp', () => {
     ['DATA', '554 5.2.1 Mailbox disabled', 'invalid_recipient'],
     ['DATA', '454 Throttling failure: Maximum sending rate exceeded', 'postponed'],
   ] as const)('the reply to %s: %s is %s (F19)', async (step, line, kind) => {
-    const { port, answer, taken } = await start()
+    const { answer, taken, send } = await open()
     answer(step, line)
-    const provider = create(`smtp://127.0.0.1:${port}`)
-    const result = await provider.send({ ...message, noticeId: newId() }, never)
+    const result = await send()
     expect(result.kind).toBe(kind)
     expect(taken).toEqual([])
     answer(step, undefined)
-    expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
+    expect((await send()).kind).toBe('accepted')
   })
 
   it.each([
@@ -393,7 +393,7 @@ describe('smtp', () => {
   it('a server that slows down a session after ten errors without a mail, as Postfix does: no connection meets as many (I30)', async () => {
     const refusals = new Map<string, number>()
     let most = 0
-    const { port, taken, openConnections } = await start({
+    const { taken, openConnections, provider } = await open({
       onRcptTo({ address }, { id }, done) {
         if (!address.startsWith('nowhere')) {
           refusals.delete(id)
@@ -405,7 +405,6 @@ describe('smtp', () => {
         done(Object.assign(new Error('Domain not found'), { responseCode: 450 }))
       },
     })
-    const provider = create(`smtp://127.0.0.1:${port}`)
     const sendTo = (name: string) =>
       provider.send({ ...message, noticeId: newId(), to: `${name}@example.test` }, never)
     for (let round = 0; round < 10; round++) {
@@ -423,7 +422,7 @@ describe('smtp', () => {
   it('the place of a connection that was refused too often is taken at once: no mail waits for a greeting (I30)', async () => {
     const greeted = new Set<string>()
     const carriers: string[] = []
-    const { port } = await start({
+    const { provider } = await open({
       onConnect({ id }, done) {
         done()
         greeted.add(id)
@@ -437,7 +436,6 @@ describe('smtp', () => {
         )
       },
     })
-    const provider = create(`smtp://127.0.0.1:${port}`)
     const sendTo = (name: string) =>
       provider.send({ ...message, noticeId: newId(), to: `${name}@example.test` }, never)
     await Promise.all([sendTo('ada'), sendTo('grace')])
@@ -451,12 +449,14 @@ describe('smtp', () => {
   })
 
   it('a recipient whose RCPT is never answered: postponed, and the server is known to live before it is late (I30)', async () => {
-    const { port } = await start({
-      onRcptTo({ address }, _session, done) {
-        if (!address.startsWith('silent')) done(null)
+    const { provider } = await open(
+      {
+        onRcptTo({ address }, _session, done) {
+          if (!address.startsWith('silent')) done(null)
+        },
       },
-    })
-    const provider = create(`smtp://127.0.0.1:${port}`, 2_000)
+      2_000,
+    )
     const result = {
       kind: 'postponed',
       retryAfterMs: 30_000,
@@ -481,8 +481,7 @@ describe('smtp', () => {
   })
 
   it('a server that no longer greets is away, for every recipient; so is one that is silent after the message', async () => {
-    const { port, behave } = await start()
-    const provider = create(`smtp://127.0.0.1:${port}`, 1_500)
+    const { behave, provider } = await open({}, 1_500)
     await behave('hang')
     let signs = 0
     const result = await provider.send({ ...message, noticeId: newId() }, never, () => signs++)
@@ -500,7 +499,7 @@ describe('smtp', () => {
     'a server that %s: another connection only for a connection that was used',
     async (_, how, mailsBefore, kind, expected) => {
       let [mails, connections] = [0, 0]
-      const { port, behave, taken } = await start({
+      const { behave, taken, send } = await open({
         onConnect(_session, done) {
           connections++
           done()
@@ -511,8 +510,6 @@ describe('smtp', () => {
           else done(Object.assign(new Error('4.3.2 Closing'), { responseCode: 421 }))
         },
       })
-      const provider = create(`smtp://127.0.0.1:${port}`)
-      const send = () => provider.send({ ...message, noticeId: newId() }, never)
       for (let mail = 0; mail < mailsBefore; mail++) await send()
       expect((await send()).kind).toBe(kind)
       expect(connections).toBe(expected)
@@ -522,7 +519,7 @@ describe('smtp', () => {
 
   it('a server that hangs up after the message, on a connection that was used: unknown, and not sent again', async () => {
     let [mails, connections] = [0, 0]
-    const { port, behave } = await start({
+    const { behave, provider, send } = await open({
       onConnect(_session, done) {
         connections++
         done()
@@ -535,12 +532,11 @@ describe('smtp', () => {
         })
       },
     })
-    const provider = create(`smtp://127.0.0.1:${port}`)
-    const send = async () => (await provider.send({ ...message, noticeId: newId() }, never)).kind
-    expect([await send(), await send()]).toEqual(['accepted', 'unknown'])
+    const kindOfSend = async () => (await send()).kind
+    expect([await kindOfSend(), await kindOfSend()]).toEqual(['accepted', 'unknown'])
     expect([mails, connections]).toEqual([2, 1])
     await provider.close()
-    expect(await send()).toBe('unavailable')
+    expect(await kindOfSend()).toBe('unavailable')
     expect([mails, connections]).toEqual([2, 1])
   })
 
@@ -562,7 +558,7 @@ describe('smtp', () => {
     let [connections, recipients] = [0, 0]
     const probe = { greet: () => {}, closed: Promise.withResolvers<void>() }
     const probed = Promise.withResolvers<void>()
-    const { port } = await start({
+    const { send } = await open({
       onConnect(_session, done) {
         connections++
         if (connections !== 2) return done()
@@ -587,8 +583,6 @@ describe('smtp', () => {
         })
       },
     })
-    const provider = create(`smtp://127.0.0.1:${port}`)
-    const send = () => provider.send({ ...message, noticeId: newId() }, never)
     expect((await send()).kind).toBe('accepted')
     expect((await send()).kind).toBe('postponed')
     expect((await send()).kind).toBe('accepted')
@@ -597,15 +591,13 @@ describe('smtp', () => {
 
   it('a server that is usually slow keeps its connection', async () => {
     let [slowMs, connections] = [1_200, 0]
-    const { port } = await start({
+    const { send } = await open({
       onConnect(_session, done) {
         connections++
         done()
       },
       onRcptTo: (_to, _session, done) => void globalThis.setTimeout(done, slowMs),
     })
-    const provider = create(`smtp://127.0.0.1:${port}`)
-    const send = () => provider.send({ ...message, noticeId: newId() }, never)
     await send()
     slowMs = 1_000
     await send()
@@ -633,9 +625,7 @@ describe('smtp', () => {
   })
 
   it('a mail just before the idle time ends is answered, and QUIT follows only after the whole time', async () => {
-    const { port, openConnections, taken } = await start()
-    const provider = create(`smtp://127.0.0.1:${port}`)
-    const send = () => provider.send({ ...message, noticeId: newId() }, never)
+    const { openConnections, taken, send } = await open()
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
     try {
       await send()
@@ -684,10 +674,9 @@ describe('smtp', () => {
   })
 
   it('sends over a new connection when the server has closed the idle one', async () => {
-    const { port, behave, taken } = await start()
-    const provider = create(`smtp://127.0.0.1:${port}`)
+    const { behave, taken, send } = await open()
     for (let turn = 0; turn < 3; turn++) {
-      expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
+      expect((await send()).kind).toBe('accepted')
       await behave('accept')
     }
     expect(taken).toHaveLength(3)
