@@ -127,6 +127,12 @@ async function openRoom(
     drop: (owner: CodeOwner) => store.drop(owner),
     remember: (owner: CodeOwner, code: string, id = newId()) =>
       store.remember(owner, id, code).then(() => id),
+    /** A recipient that has the code 0042. */
+    async ownerWithCode() {
+      const owner = newOwner()
+      await store.remember(owner, newId(), '0042')
+      return owner
+    },
     guess: (
       owner: CodeOwner,
       code: string,
@@ -196,9 +202,8 @@ test('repeats of a right check, at once and later: one event, one record, one us
 })
 
 test('the wrong guess that fills a lockout begins its lock, reports its length and writes one event', async () => {
-  const { remember, guess, announced, refused } = await openRoom([byRecipient, roomy])
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const { ownerWithCode, guess, announced, refused } = await openRoom([byRecipient, roomy])
+  const owner = await ownerWithCode()
   expect(await guess(owner, '0000')).toEqual({ outcome: 'code_mismatch', triesLeft: 4 })
   expect(await guess(owner, '0000')).toEqual({ outcome: 'code_mismatch', triesLeft: 3 })
   expect(announced).toEqual([])
@@ -217,9 +222,8 @@ test('the wrong guess that fills a lockout begins its lock, reports its length a
 
 test('a lockout whose guesses take two permits each: the guess after which none fits begins the lock', async () => {
   const double = { ...byRecipient, lockout: { limit: 5, window: '5m', lock: '15m' }, permits: 2 }
-  const { remember, guess, announced } = await openRoom([double])
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const { ownerWithCode, guess, announced } = await openRoom([double])
+  const owner = await ownerWithCode()
   expect(await guess(owner, '0000')).toEqual({ outcome: 'code_mismatch', triesLeft: 4 })
   const last = { outcome: 'code_mismatch', triesLeft: 3, lockedForMs: 900_000 }
   expect(await guess(owner, '0000')).toEqual(last)
@@ -232,9 +236,8 @@ test('a lock is announced with its own length when another rule refuses for long
   const locked: Deps['events']['locked'] = (_, { rule, retryAfterMs }) =>
     void locks.push(`${rule} ${retryAfterMs}`)
   const events = { passed: () => {}, ended: async () => {}, locked }
-  const { remember, guess } = await openRoom([byRecipient, day], { over: { events } })
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const { ownerWithCode, guess } = await openRoom([byRecipient, day], { over: { events } })
+  const owner = await ownerWithCode()
   for (const _ of [1, 2]) await guess(owner, '0000')
   const { lockedForMs } = (await guess(owner, '0000')) as { lockedForMs: number }
   expect(lockedForMs).toBeGreaterThan(86_000_000)
@@ -242,12 +245,11 @@ test('a lock is announced with its own length when another rule refuses for long
 })
 
 test('the guess that fills a rule of another kind reports the wait, and writes no event', async () => {
-  const { remember, guess, announced, decided, used } = await openRoom([
+  const { ownerWithCode, guess, announced, decided, used } = await openRoom([
     { name: 'r', key: '{to}', sliding: '2 per 1h' },
     byRecipient,
   ])
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const owner = await ownerWithCode()
   expect(await guess(owner, '0000')).toEqual({ outcome: 'code_mismatch', triesLeft: 4 })
   const { lockedForMs, ...last } = (await guess(owner, '0000')) as { lockedForMs: number }
   expect(last).toEqual({ outcome: 'code_mismatch', triesLeft: 3 })
@@ -260,13 +262,12 @@ test('the guess that fills a rule of another kind reports the wait, and writes n
 })
 
 test('rules that only observe, or ask for a challenge, are no lock, so a wrong guess or a send reports none', async () => {
-  const { remember, guess, limits } = await openRoom([
+  const { ownerWithCode, guess, limits } = await openRoom([
     { ...byRecipient, name: 'seen', mode: 'observe' },
     { name: 'asks', key: '{to}', sliding: '1 per 1h', mode: 'challenge' },
     roomy,
   ])
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const owner = await ownerWithCode()
   for (const triesLeft of [4, 3, 2, 1]) {
     expect(await guess(owner, '0000')).toEqual({ outcome: 'code_mismatch', triesLeft })
   }
@@ -342,9 +343,8 @@ test.each(gone)(
 )
 
 test('a code that is gone while a lock holds: locked, to its end', async () => {
-  const { remember, guess, drop, announced, refused } = await openRoom([byRecipient, roomy])
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const { ownerWithCode, guess, drop, announced, refused } = await openRoom([byRecipient, roomy])
+  const owner = await ownerWithCode()
   for (let guesses = 0; guesses < 3; guesses++) await guess(owner, '0000')
   await drop(owner)
   expect(await guess(owner, '0000')).toMatchObject({
@@ -366,11 +366,10 @@ const perAddress = {
 } as const
 
 test('a page is asked its own rule for every check, of codes that live and of others, and keeps one count per address', async () => {
-  const { remember, guess, keys, decided } = await openRoom([byRecipient], {
+  const { ownerWithCode, guess, keys, decided } = await openRoom([byRecipient], {
     checkRules: [perAddress],
   })
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const owner = await ownerWithCode()
   await guess(owner, '0000', { origin: page })
   expect(decided).toEqual(['browser-guess'])
   const before = (await keys()).length
@@ -414,11 +413,10 @@ test('right codes take nothing from a rule with `refund: passed`: a crowd behind
 })
 
 test('a hundred parallel guesses: no more are compared than the budget allows, and the lock has one event', async () => {
-  const { remember, guess, announced } = await openRoom([byRecipient], {
+  const { ownerWithCode, guess, announced } = await openRoom([byRecipient], {
     checkRules: [{ ...perAddress, sliding: '50 per 10m' }],
   })
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const owner = await ownerWithCode()
   const outcomes = await Promise.all(
     Array.from({ length: 100 }, () => guess(owner, '0000', { origin: page })),
   )
@@ -428,20 +426,18 @@ test('a hundred parallel guesses: no more are compared than the budget allows, a
 })
 
 test('a rule that is no lockout refuses without an event', async () => {
-  const { remember, guess, announced } = await openRoom([
+  const { ownerWithCode, guess, announced } = await openRoom([
     { name: 'r', key: '{to}', sliding: '1 per 1h' },
   ])
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const owner = await ownerWithCode()
   await guess(owner, '0000')
   expect(await guess(owner, '0000')).toMatchObject({ outcome: 'limited', rule: 'r' })
   expect(announced).toEqual([])
 })
 
 test('a guess that was refused is not compared: it takes no try of the code', async () => {
-  const { remember, guess } = await openRoom([byRecipient])
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const { ownerWithCode, guess } = await openRoom([byRecipient])
+  const owner = await ownerWithCode()
   for (let guesses = 0; guesses < 3; guesses++) await guess(owner, '0000')
   for (let guesses = 0; guesses < 5; guesses++) {
     expect(await guess(owner, '0042')).toMatchObject({ outcome: 'locked' })
@@ -478,14 +474,13 @@ test('an answer to a challenge is given back where nothing was compared because 
 })
 
 test('a right code forgives earlier misses where the rule is about the recipient, and there alone', async () => {
-  const { remember, guess, used } = await openRoom([
+  const { ownerWithCode, guess, used } = await openRoom([
     byRecipient,
     { name: 'address', key: '{ip}', lockout: { ...lockout, limit: 10 } },
     { name: 'uses', key: '{to}', sliding: '9 per 1h' },
     { name: 'window', key: '{to}', fixed: '9 per 1h' },
   ])
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const owner = await ownerWithCode()
   await guess(owner, '0000')
   await guess(owner, '0001')
   expect(await used(owner)).toEqual([2, 2, 2, 2])
@@ -496,12 +491,11 @@ test('a right code forgives earlier misses where the rule is about the recipient
 })
 
 test('a budget of guesses that asks for a challenge: a right code takes nothing from it, and wins nothing back', async () => {
-  const { remember, guess, used } = await openRoom([
+  const { ownerWithCode, guess, used } = await openRoom([
     { name: 'budget', key: '{to}', sliding: '9 per 24h', mode: 'challenge' },
     { name: 'locks', key: '{to}', lockout, mode: 'challenge' },
   ])
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const owner = await ownerWithCode()
   await guess(owner, '0000')
   await guess(owner, '0001')
   expect(await used(owner)).toEqual([2, 2])
@@ -538,7 +532,7 @@ test('a pass forgives nothing of other recipients, addresses or apps', async () 
 })
 
 test('the code store out of reach: the guess is given back to every rule, and nothing is counted as a result', async () => {
-  const { remember, guess, used, results } = await openRoom(
+  const { ownerWithCode, guess, used, results } = await openRoom(
     [
       byRecipient,
       { name: 'address', key: '{ip}', sliding: '9 per 1h' },
@@ -546,8 +540,7 @@ test('the code store out of reach: the guess is given back to every rule, and no
     ],
     { guessBy: () => Promise.reject(new Error('away')) },
   )
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const owner = await ownerWithCode()
   for (let guesses = 0; guesses < 5; guesses++) {
     await expect(guess(owner, '0042')).rejects.toThrow('away')
     await eventually(async () => expect(await used(owner)).toEqual([0, 0, 0]))
@@ -556,11 +549,10 @@ test('the code store out of reach: the guess is given back to every rule, and no
 })
 
 test('a code that ends between the look and the guess: nothing was compared, so the guess is given back', async () => {
-  const { remember, guess, used } = await openRoom([byRecipient], {
+  const { ownerWithCode, guess, used } = await openRoom([byRecipient], {
     guessBy: async () => ({ result: 'gone', reason: 'expired' }),
   })
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const owner = await ownerWithCode()
   expect(await guess(owner, '0042')).toMatchObject({ outcome: 'code_gone' })
   await eventually(async () => expect(await used(owner)).toEqual([0]))
 })

@@ -5,7 +5,7 @@ import { newId } from '../../src/base/ids.ts'
 import type { GuessResult } from '../../src/captcha/code-answers.ts'
 import { type CodeOwner, createCodeStore } from '../../src/captcha/code-store.ts'
 import { drawCode } from '../../src/captcha/send.ts'
-import { createSecrets } from '../../src/crypto/secrets.ts'
+import { createSecrets, type Secrets } from '../../src/crypto/secrets.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -18,13 +18,14 @@ const oldSecret = 'the first secret, of thirty-two bytes or more'
 const newSecret = 'the second secret, of thirty-two bytes or more'
 const options = { keyPrefix: redis.prefix, ttlMs: 300_000, triesPerCode: 3 }
 const connections = await Promise.all([1, 2, 3, 4].map(() => redis.connect('code')))
-const stores = connections.map((connection) =>
-  createCodeStore(connection, createSecrets(oldSecret), options),
-)
+function openStore(by: Secrets = createSecrets(oldSecret), over: object = {}, connection = 0) {
+  const client = connections[connection] as (typeof connections)[number]
+  const store = createCodeStore(client, by, { ...options, ...over })
+  releaseLater(() => store.close())
+  return store
+}
+const stores = connections.map((_, connection) => openStore(undefined, {}, connection))
 const store = stores[0] as (typeof stores)[number]
-releaseLater(() => {
-  for (const each of stores) each.close()
-})
 
 /** A send that succeeds: the code is stored, and settled if it is pending. */
 async function sendCode(to: CodeOwner, noticeId: string, code: string, by = store): Promise<void> {
@@ -42,6 +43,15 @@ function otherCode(code: string): string {
     code.length,
     '0',
   )
+}
+
+/** A store at another address of Redis. */
+function storeAt(url: string) {
+  const client = connectRedis(url, 'code', () => {})
+  releaseLater(() => client.disconnect())
+  const codes = createCodeStore(client, createSecrets(oldSecret), options)
+  releaseLater(() => codes.close())
+  return { client, codes }
 }
 
 /** Sends `count` guesses at once, over four connections. */
@@ -183,10 +193,7 @@ describe('scenesOf', () => {
     await store.remember({ ...owner, scene: 'pay' }, newId(), '0044')
     await store.remember({ ...owner, channel: 'email', scene: 'mail' }, newId(), '0044')
     await store.remember({ ...newOwner(), scene: 'other' }, newId(), '0044')
-    const brief = { ...options, ttlMs: 300 }
-    const [connection = redis.client] = connections
-    const briefly = createCodeStore(connection, createSecrets(oldSecret), brief)
-    releaseLater(() => briefly.close())
+    const briefly = openStore(undefined, { ttlMs: 300 })
     // Again where the code ended before a busy machine could look.
     await eventually(async () => {
       await briefly.remember({ ...owner, scene: 'brief' }, newId(), '0045')
@@ -223,12 +230,7 @@ describe('scenesOf', () => {
   test('also those noted under the secret before', async () => {
     const owner = newOwner()
     await store.remember(owner, newId(), '0042')
-    const rotated = createCodeStore(
-      connections[0] as (typeof connections)[0],
-      createSecrets(newSecret, oldSecret),
-      options,
-    )
-    releaseLater(() => rotated.close())
+    const rotated = openStore(createSecrets(newSecret, oldSecret))
     await rotated.remember({ ...owner, scene: 'pay' }, newId(), '0043')
     expect((await rotated.scenesOf(owner)).sort()).toEqual(['login', 'pay'])
   })
@@ -260,15 +262,7 @@ describe('a code that is remembered while another is valid', () => {
   })
 
   test('ends by its own time: one that is left over does not lengthen the one before it', async () => {
-    const brief = createCodeStore(
-      connections[0] as (typeof connections)[number],
-      createSecrets(oldSecret),
-      {
-        ...options,
-        ttlMs: 200,
-      },
-    )
-    releaseLater(() => brief.close())
+    const brief = openStore(undefined, { ttlMs: 200 })
     // Again where the first code ended before a busy machine could store the second.
     await eventually(async () => {
       const [owner, first] = [newOwner(), newId()]
@@ -390,10 +384,7 @@ test('a guess without a code knows why: out of tries, used, ended, replaced or n
 
 test('drop: a guess that is taken back afterwards brings no code back', async () => {
   const proxy = await startTcpProxy(Number(new URL(redis.url).port))
-  const client = connectRedis(proxy.through(redis.url), 'code', () => {})
-  releaseLater(() => client.disconnect())
-  const codes = createCodeStore(client, createSecrets(oldSecret), options)
-  releaseLater(() => codes.close())
+  const { codes } = storeAt(proxy.through(redis.url))
   const [owner, other] = [newOwner(), newOwner()]
   await eventually(() => codes.settle(newOwner(), newId()).then(() => true))
   for (const each of [owner, other]) await sendCode(each, newId(), '0042')
@@ -422,33 +413,16 @@ test('a digest is keyed by SECRET: codes made under another one do not pass, tho
   const [owner, id] = [newOwner(), newId()]
   const own = createSecrets(oldSecret)
   // The key's name comes from the first secret, so only the digest differs.
-  const foreign = createCodeStore(
-    connections[0] as (typeof connections)[number],
-    { ...createSecrets(newSecret), subjectHashes: own.subjectHashes },
-    options,
-  )
-  releaseLater(() => foreign.close())
+  const foreign = openStore({ ...createSecrets(newSecret), subjectHashes: own.subjectHashes })
   await foreign.remember(owner, id, '0042')
   expect(await store.guess(owner, '0042')).toEqual({ result: 'mismatch', triesLeft: 2 })
   expect(await foreign.guess(owner, '0042')).toEqual({ result: 'passed', noticeId: id })
 })
 
 describe('SECRET_PREVIOUS', () => {
-  const rotated = createCodeStore(
-    connections[0] as (typeof connections)[number],
-    createSecrets(newSecret, oldSecret),
-    options,
-  )
+  const rotated = openStore(createSecrets(newSecret, oldSecret))
   // The first step of a rotation: the old secret makes codes, the new one is known.
-  const prepared = createCodeStore(
-    connections[1] as (typeof connections)[number],
-    createSecrets(oldSecret, newSecret),
-    options,
-  )
-  releaseLater(() => {
-    rotated.close()
-    prepared.close()
-  })
+  const prepared = openStore(createSecrets(oldSecret, newSecret), {}, 1)
   /** Codes of one millisecond are in the order of their ids. */
   const idsInOrder = () => [newId(1), newId(2)] as const
 
@@ -523,10 +497,7 @@ describe('SECRET_PREVIOUS', () => {
 
 test('a right code passes although Redis stands still for 400 ms: giving up sooner would use it up unheard', async () => {
   const server = await ownRedis()
-  const client = connectRedis(server.url, 'code', () => {})
-  releaseLater(() => client.disconnect())
-  const codes = createCodeStore(client, createSecrets(oldSecret), options)
-  releaseLater(() => codes.close())
+  const { client, codes } = storeAt(server.url)
   const [owner, id] = [newOwner(), newId()]
   await eventually(() => codes.remember(owner, id, '1234').then(() => true))
   await client.call('CLIENT', 'PAUSE', '400', 'ALL')
@@ -535,10 +506,7 @@ test('a right code passes although Redis stands still for 400 ms: giving up soon
 
 test('a guess whose answer is lost is taken back when Redis answers: the right code passes, a wrong one cost no try (I23)', async () => {
   const proxy = await startTcpProxy(Number(new URL(redis.url).port))
-  const client = connectRedis(proxy.through(redis.url), 'code', () => {})
-  releaseLater(() => client.disconnect())
-  const codes = createCodeStore(client, createSecrets(oldSecret), options)
-  releaseLater(() => codes.close())
+  const { codes } = storeAt(proxy.through(redis.url))
   const owners = Array.from({ length: 20 }, newOwner)
   await eventually(() => codes.settle(newOwner(), newId()).then(() => true))
   await Promise.all(owners.map((owner) => codes.remember(owner, newId(), '0042')))

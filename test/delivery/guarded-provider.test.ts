@@ -252,7 +252,7 @@ test.each([
   },
 )
 
-test('it dies while messages wait: those that can go elsewhere are let go at once, the others stay', async () => {
+test('the provider dies while messages wait: those that have another provider are let go at once, the others stay', async () => {
   let free = (_: SendResult) => {}
   const { sendTo, circuit } = open(
     () =>
@@ -499,7 +499,7 @@ describe('its breaker is open', () => {
   })
 })
 
-test('it asked for a pause: those it keeps waiting come back one after the other, not all when it ends', async () => {
+test('the provider asked for a pause: the messages that it keeps waiting come back one after the other, not all when it ends', async () => {
   const { sendTo, guarded } = open(async () => throttled)
   await sendTo('one')
   const waits = Array.from({ length: 100 }, () => guarded.away(false)?.retryInMs ?? 0)

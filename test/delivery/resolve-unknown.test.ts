@@ -76,7 +76,7 @@ test('the provider has it: sent by it, with the words of its answer on the accou
   expect(asked).toEqual([`a notice-1 +8613800138000 ${at(0)}`])
 })
 
-test('its code passed: sent, and neither receipts nor providers are asked', async () => {
+test('the code of the notice passed: sent, and neither receipts nor providers are asked', async () => {
   const findReceipt = () => Promise.reject(new Error('asked for receipts'))
   for (const name of ['a', null]) {
     const { outcome } = await resolve(
@@ -170,7 +170,7 @@ describe('the provider of the call has been replaced by another', () => {
     expect([outcome, left, asked]).toEqual([undefined, 1, []])
   })
 
-  test('the same name, another kind: nothing is asked, and the outcome stays unknown', async () => {
+  test('a provider of the same name and another kind: nothing is asked, and the outcome stays unknown', async () => {
     const attempts: [string, AttemptOutcome, string][] = [['a', 'unknown', 'twilio']]
     const { outcome, left } = await resolve(attempts, [provider('a', notTaken, 'aliyun')])
     expect([outcome, left, asked]).toEqual([undefined, 1, []])

@@ -237,7 +237,7 @@ describe('a job of several notices', () => {
     await eventually(async () => expect(await counts(queue)).toEqual(none))
   })
 
-  test('one that is not done, or whose delivery throws, comes back alone; the others do not', async () => {
+  test('a notice that is not done, or whose delivery throws, comes back alone; the others do not', async () => {
     const calls = new Map<string, number>()
     const { queue, start } = await open(async (id) => {
       calls.set(id, (calls.get(id) ?? 0) + 1)
@@ -252,7 +252,7 @@ describe('a job of several notices', () => {
     await eventually(async () => expect(await counts(queue)).toEqual(none))
   })
 
-  test('one that comes back does not wait for the others of its job', async () => {
+  test('a notice that comes back does not wait for the others of its job', async () => {
     const calls: string[] = []
     const callsOf = (wanted?: string) => calls.filter((id) => id === wanted).length
     const { queue, start } = await open(async (id) => {

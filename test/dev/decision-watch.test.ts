@@ -49,7 +49,7 @@ test('no request yet → every window of sends and guesses, all of it free', asy
   ])
 })
 
-test('one asks twice → the use at its time in every window, and the refusal with its rule and wait', async () => {
+test('a caller asks twice → the use at its time in every window, and the refusal with its rule and wait', async () => {
   await ask('browser', '+8613800138000')
   const refusal = await ask('browser', '+8613800138000')
   const { followed, decisions } = await watch.look()

@@ -63,7 +63,7 @@ test('a send in JSON and a receipt as a form are read', async () => {
   expect(receipt.status).toBeLessThan(300)
 })
 
-test('no body at all is still missing', async () => {
+test('a request without a body: 400, and the body is named as missing', async () => {
   const authorization = `Bearer ${environment.BOOTSTRAP_SECRET_KEY}`
   const answer = await fetch(`${url}/otp/v1/captchas`, {
     method: 'POST',

@@ -64,7 +64,7 @@ async function open() {
   return { underWay, metrics, records, works, send, answered, shed }
 }
 
-test('one above those that can wait → 503 with Retry-After at once, counted as shed; another app still waits', async () => {
+test('a request above those that can wait → 503 with Retry-After at once, counted as shed; another app still waits', async () => {
   const { records, works, send, answered, shed, metrics } = await open()
   const first = await send('shop')
   await eventually(() => works.length === 1)

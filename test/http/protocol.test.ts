@@ -406,7 +406,7 @@ describe('on the wire', () => {
     expect(served).toBe(8)
   })
 
-  test('one after the other any number is served on one connection', async () => {
+  test('requests one after the other: any number is served on one connection', async () => {
     const port = await listening((_request, response) => void response.end('served'))
     const socket = connect(port, '127.0.0.1')
     releaseLater(() => socket.destroy())

@@ -85,7 +85,7 @@ describe('back by 20 minutes', () => {
     },
   )
 
-  test('tries before a lock count from now on, and none is won', async () => {
+  test('a lockout: earlier tries count from now on, and no other try is admitted', async () => {
     const { take, wait } = await ruleOf({ lockout: { limit: 2, window: '2m', lock: '5m' } })
     await take()
     await wait(-20 * minute)

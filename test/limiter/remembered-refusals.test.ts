@@ -48,7 +48,7 @@ describe('remembered refusals (trap 21)', () => {
     expect(recall('s', 1)).toBeUndefined()
   })
 
-  test('a long one is asked again after a second, so a reset elsewhere is seen by then', () => {
+  test('a refusal of an hour is asked again after a second, so a reset elsewhere is seen by then', () => {
     const { refusals, recall, at } = memory()
     refusals.remember({ subject: 's', permits: 1 }, refused(3_600_000), 1_000)
     at(1_999)
@@ -103,7 +103,7 @@ describe('remembered refusals (trap 21)', () => {
     expect(await limiter.acquire('p', u)).toMatchObject({ admitted: true })
   })
 
-  test('they are judged by the clock that a test gives, and one that gives no time fails', async () => {
+  test('refusals are judged by the clock that a test gives, and a clock that gives no time fails', async () => {
     let now = Date.now() + 1_000
     const { limiter } = await realLimiter(
       { p: [{ name: 'r', key: '{u}', sliding: '1 per 100ms' }] },
