@@ -88,6 +88,12 @@ export const expectedOverHttp = {
   babble: 'unknown',
 } as const satisfies Conformance['expected']
 
+/** The message of a case whose vendor asks for nothing special. */
+export const codeBySms = {
+  ...{ channel: 'sms', to: '+447700900123', template: 'captcha', locale: 'en' },
+  ...{ variables: { code: '738291' }, text: 'Your number is 738291.' },
+} as const satisfies Conformance['message']
+
 /** A file with a kind: one of `cases`, or a plugin's. */
 export interface ConformanceCase {
   // biome-ignore lint/suspicious/noExplicitAny: settings are the kind's own affair

@@ -1,4 +1,4 @@
-import { type Conformance, expectedOverHttp } from '../conformance.ts'
+import { type Conformance, codeBySms, expectedOverHttp } from '../conformance.ts'
 import { startAliyunFarEnd } from '../far-ends/aliyun.ts'
 
 export { aliyun as default } from '../../../src/providers/aliyun/index.ts'
@@ -19,13 +19,6 @@ export const conformance = {
   startFarEnd: () => startAliyunFarEnd(key),
   settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
   secrets: [key.secret, entry.receiptToken],
-  message: {
-    channel: 'sms',
-    to: '+8613812345678',
-    template: 'captcha',
-    locale: 'zh-CN',
-    variables: { code: '738291' },
-    text: '您的验证码是738291。',
-  },
+  message: { ...codeBySms, to: '+8613812345678', locale: 'zh-CN', text: '您的验证码是738291。' },
   expected: expectedOverHttp,
 } satisfies Conformance

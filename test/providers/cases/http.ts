@@ -1,4 +1,4 @@
-import { type Conformance, expectedOverHttp } from '../conformance.ts'
+import { type Conformance, codeBySms, expectedOverHttp } from '../conformance.ts'
 import { startAcmeFarEnd } from '../far-ends/acme.ts'
 
 export { http as default } from '../../../src/providers/http/index.ts'
@@ -32,13 +32,6 @@ export const conformance = {
   startFarEnd: () => startAcmeFarEnd(token),
   settings: (port) => ({ ...entry, url: `http://127.0.0.1:${port}/messages` }),
   secrets: [token, receiptToken],
-  message: {
-    channel: 'sms',
-    to: '+447700900123',
-    template: 'captcha',
-    locale: 'en',
-    variables: { code: '738291' },
-    text: 'Your number is "738291" & nobody may ask for it.',
-  },
+  message: { ...codeBySms, text: 'Your number is "738291" & nobody may ask for it.' },
   expected,
 } satisfies Conformance

@@ -1,4 +1,4 @@
-import type { Conformance } from '../conformance.ts'
+import { type Conformance, codeBySms } from '../conformance.ts'
 import { startSmppFarEnd } from '../far-ends/smpp.ts'
 
 export { smpp as default } from '../../../src/providers/smpp/index.ts'
@@ -8,14 +8,7 @@ export const conformance = {
   settings: (port) => ({ url: `smpp://postern:pass@127.0.0.1:${port}`, from: 'Acme' }),
   secrets: ['postern:pass'],
   carriesReference: false,
-  message: {
-    channel: 'sms',
-    to: '+447700900123',
-    template: 'captcha',
-    locale: 'en',
-    variables: { code: '738291' },
-    text: 'Your number is 738291.',
-  },
+  message: codeBySms,
   expected: {
     accept: 'accepted',
     reject: 'rejected',

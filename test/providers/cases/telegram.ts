@@ -1,4 +1,4 @@
-import { type Conformance, expectedOverHttp } from '../conformance.ts'
+import { type Conformance, codeBySms, expectedOverHttp } from '../conformance.ts'
 import { startTelegramFarEnd } from '../far-ends/telegram.ts'
 
 export { telegram as default } from '../../../src/providers/telegram/index.ts'
@@ -12,13 +12,6 @@ export const conformance = {
   startFarEnd: () => startTelegramFarEnd(entry.token),
   settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
   secrets: [entry.token],
-  message: {
-    channel: 'telegram',
-    to: '+447700900123',
-    template: 'captcha',
-    locale: 'en',
-    variables: { code: '738291' },
-    text: 'Your number is 738291.',
-  },
+  message: { ...codeBySms, channel: 'telegram' },
   expected,
 } satisfies Conformance

@@ -1,4 +1,4 @@
-import { type Conformance, expectedOverHttp } from '../conformance.ts'
+import { type Conformance, codeBySms, expectedOverHttp } from '../conformance.ts'
 import { startTencentFarEnd } from '../far-ends/tencent.ts'
 
 export { tencent as default } from '../../../src/providers/tencent/index.ts'
@@ -18,9 +18,8 @@ export const conformance = {
   settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
   secrets: [key.secret, entry.receiptToken],
   message: {
-    channel: 'sms',
+    ...codeBySms,
     to: '+8618501234444',
-    template: 'captcha',
     locale: 'zh',
     variables: { minutes: '05分', code: '738291' },
     text: '您的验证码是738291。',

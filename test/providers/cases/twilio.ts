@@ -1,4 +1,4 @@
-import { type Conformance, expectedOverHttp } from '../conformance.ts'
+import { type Conformance, codeBySms, expectedOverHttp } from '../conformance.ts'
 import { startTwilioFarEnd } from '../far-ends/twilio.ts'
 
 export { twilio as default } from '../../../src/providers/twilio/index.ts'
@@ -12,13 +12,6 @@ export const conformance = {
   startFarEnd: () => startTwilioFarEnd(accountSid, authToken),
   settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
   secrets: [authToken, Buffer.from(`${accountSid}:${authToken}`).toString('base64')],
-  message: {
-    channel: 'sms',
-    to: '+447700900123',
-    template: 'captcha',
-    locale: 'en',
-    variables: { code: '738291' },
-    text: 'Your number is 738291 & nobody may ask for it.',
-  },
+  message: { ...codeBySms, text: 'Your number is 738291 & nobody may ask for it.' },
   expected: { ...expectedOverHttp, error_inside: 'invalid_recipient' },
 } satisfies Conformance

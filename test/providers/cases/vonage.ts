@@ -1,4 +1,4 @@
-import { type Conformance, expectedOverHttp } from '../conformance.ts'
+import { type Conformance, codeBySms, expectedOverHttp } from '../conformance.ts'
 import { startVonageFarEnd } from '../far-ends/vonage.ts'
 
 export { vonage as default } from '../../../src/providers/vonage/index.ts'
@@ -16,13 +16,6 @@ export const conformance = {
   startFarEnd: () => startVonageFarEnd(entry),
   settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}` }),
   secrets: [entry.apiSecret, entry.receiptToken],
-  message: {
-    channel: 'sms',
-    to: '+447700900123',
-    template: 'captcha',
-    locale: 'en',
-    variables: { code: '738291' },
-    text: 'Your number is 738291 & nobody may ask for it.',
-  },
+  message: { ...codeBySms, text: 'Your number is 738291 & nobody may ask for it.' },
   expected,
 } satisfies Conformance

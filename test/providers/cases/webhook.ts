@@ -1,4 +1,4 @@
-import { type Conformance, expectedOverHttp } from '../conformance.ts'
+import { type Conformance, codeBySms, expectedOverHttp } from '../conformance.ts'
 import { startWebhookFarEnd } from '../far-ends/webhook.ts'
 
 export { webhook as default } from '../../../src/providers/webhook/index.ts'
@@ -12,13 +12,6 @@ export const conformance = {
   startFarEnd: () => startWebhookFarEnd(secret),
   settings: (port) => ({ url: `http://127.0.0.1:${port}/send`, secret }),
   secrets: [secret, secret.slice(6)],
-  message: {
-    channel: 'sms',
-    to: '+447700900123',
-    template: 'captcha',
-    locale: 'en',
-    variables: { code: '738291' },
-    text: 'Your number is 738291.',
-  },
+  message: codeBySms,
   expected,
 } satisfies Conformance

@@ -1,4 +1,4 @@
-import { type Conformance, expectedOverHttp } from '../conformance.ts'
+import { type Conformance, codeBySms, expectedOverHttp } from '../conformance.ts'
 import { startWhatsappFarEnd } from '../far-ends/whatsapp.ts'
 
 export { whatsapp as default } from '../../../src/providers/whatsapp/index.ts'
@@ -20,13 +20,6 @@ export const conformance = {
   startFarEnd: () => startWhatsappFarEnd(entry.phoneNumberId, entry.accessToken),
   settings: (port) => ({ ...entry, endpoint: `http://127.0.0.1:${port}/v23.0` }),
   secrets: [entry.accessToken, entry.appSecret, entry.verifyToken],
-  message: {
-    channel: 'whatsapp',
-    to: '+447700900123',
-    template: 'captcha',
-    locale: 'en-GB',
-    variables: { code: '738291' },
-    text: 'Your number is 738291.',
-  },
+  message: { ...codeBySms, channel: 'whatsapp', locale: 'en-GB' },
   expected: expectedOverHttp,
 } satisfies Conformance
