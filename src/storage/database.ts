@@ -36,9 +36,7 @@ export interface Database {
 }
 
 /** PostgreSQL's time limit ends first, so that a statement can't commit after its caller has stopped waiting. */
-const statementTimeoutMs = 1_200
-const queryTimeoutMs = 1_500
-const connectTimeoutMs = 1_500
+const answerMs = 300
 /** The pool keeps this many idle connections: a new one costs a message more than all of its statements. */
 export const keptConnections = 3
 /** Ends connections, so that PostgreSQL's time is read again even on busy ones. */
@@ -56,8 +54,12 @@ export function openDatabase(
      * a plan of their few statements costs more than a run. Not for filters that callers choose.
      */
     plansOnce?: boolean
+    /** PostgreSQL ends longer statements. By default 1.2 s, which leaves a request time for its answer. */
+    statementTimeoutMs?: number
   },
 ): Database {
+  const { statementTimeoutMs = 1_200 } = options
+  const queryTimeoutMs = statementTimeoutMs + answerMs
   let clockAheadMs = () => Date.now() - performance.now()
   const { connectionString = url, schema: wantedSchema } = readPostgresAddress(url) ?? {}
   /** The schema of the newest connection. Unknown before the first one. */
@@ -73,7 +75,7 @@ export function openDatabase(
     connectionString,
     max: options.maxConnections,
     min: Math.min(keptConnections, options.maxConnections),
-    connectionTimeoutMillis: connectTimeoutMs,
+    connectionTimeoutMillis: queryTimeoutMs,
     statement_timeout: statementTimeoutMs,
     query_timeout: queryTimeoutMs,
     idle_in_transaction_session_timeout: 10_000,
@@ -111,7 +113,7 @@ export function openDatabase(
       signal?.throwIfAborted()
       const client = new pg.Client({
         connectionString,
-        connectionTimeoutMillis: connectTimeoutMs,
+        connectionTimeoutMillis: queryTimeoutMs,
         statement_timeout: statementTimeoutMs,
         idle_in_transaction_session_timeout: 10_000,
         keepAlive: true,

@@ -8,6 +8,7 @@ import { databaseAt, testDatabase } from '../tools/database.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 type Settings = Readonly<Record<string, string>>
 
@@ -160,15 +161,15 @@ test('an address without a host before the path → its ?schema counts too', asy
 
 test('time limits in the address → Postern keeps to its own, and the connection is not taken for a pooler', async () => {
   const { url } = await testDatabase()
-  const database = open(
-    withQuery(url, {
-      statement_timeout: '30000',
-      application_name: 'shop',
-      query_timeout: '1',
-      idle_in_transaction_session_timeout: '1',
-    }),
-  )
-  expect(await reasonsPostgresNotReady(database)).toEqual([])
+  const address = withQuery(url, {
+    statement_timeout: '30000',
+    application_name: 'shop',
+    query_timeout: '1',
+    idle_in_transaction_session_timeout: '1',
+  })
+  const database = openDatabase(address, { maxConnections: 2, onError: () => {} })
+  releaseLater(() => database.close())
+  await eventually(async () => expect(await reasonsPostgresNotReady(database)).toEqual([]))
   const { rows } = await database.pool.query(
     "SELECT current_setting('statement_timeout') AS statement, current_setting('application_name') AS name",
   )

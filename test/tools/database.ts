@@ -44,9 +44,9 @@ export async function testDatabase(server = inject('postgresUrl')): Promise<Test
   return { url: target.href, pool }
 }
 
-/** Postern's own connections to a database, for this test or file. */
+/** Postern's own connections to a database, for this test or file. A busy machine may answer late. */
 export function databaseAt(url: string, maxConnections: number): Database {
-  const database = openDatabase(url, { maxConnections, onError: () => {} })
+  const database = openDatabase(url, { maxConnections, onError: () => {}, statementTimeoutMs })
   releaseLater(() => database.close())
   return database
 }
