@@ -123,7 +123,10 @@ export function createApiKeys(database: Database, options: Partial<typeof defaul
     ...store,
     warmUp: lookUpStranger.warmUp,
 
-    /** The key of a request, whose use is noted. Null for an unknown or revoked key. Throws Unavailable if the state of the key is not known now. */
+    /**
+     * The key of a request, whose use is recorded. Null for an unknown or revoked key. Throws Unavailable if the state of
+     * the key is not known now.
+     */
     async authenticate(token: string): Promise<ApiKey | null> {
       const key = await look(token)
       if (key) noteUse(key.id)

@@ -4,7 +4,7 @@
  */
 import { orLate } from './deadline.ts'
 
-/** Time limit for all closers. It is shorter than the time limit of a process, so that the process can print the part that hangs. */
+/** Time limit for all closers. It ends before the time limit of the process, so that the process can print the part that hangs. */
 export const closeWithinMs = 18_000
 /** A closer that begins late still gets this time. */
 const leastMs = 1_000

@@ -61,7 +61,7 @@ export function createCodeNames(secrets: Secrets, keyPrefix: string) {
       return keysBy([app, firstChannelTo(channel), to]).map((key) => ({ key, scene, view }))
     },
 
-    /** The place of a lead that only the id of its code finds. Ids have no channel, so no address has this key. */
+    /** The key of a lead to the code with this id. Ids have no channel, so no address has the same key. */
     amongOfId: (app: string, codeId: CodeId): Among[] =>
       keysBy([app, 'code', codeId]).map((key) => ({ key, scene: '', view: '' })),
 

@@ -1,6 +1,7 @@
 /**
- * Codes in Redis: one key per app and address, so that support finds the codes of every scene. The key's name is a keyed hash, and the code a keyed digest, so a reader of Redis learns neither. One script compares and counts. All
- * steps of one event-loop tick go in one call.
+ * Codes in Redis. An app and an address have one key, so that support finds the codes of every scene. The key's name is a
+ * keyed hash, and the code a keyed digest, so a reader of Redis learns neither. One script compares and counts. All steps
+ * of one event-loop tick go in one call.
  *
  * A new code replaces the old one when its notice is committed. Until then it waits beside the old code as `pending`.
  * If the send fails or the process dies, the old code stays valid. A code is settled before the 202, and again before
@@ -128,8 +129,8 @@ export function createCodeStore(
     },
 
     /**
-     * Takes one try of the lane, compares, and uses up a right code. Throws Unavailable; its effects are then taken back. If a repeat has
-     * passed meanwhile, they stay, and `onKept` is called.
+     * Takes one try of the lane, compares, and uses up a right code. Throws Unavailable; its effects are then taken back.
+     * If a repeat has passed meanwhile, they stay, and `onKept` is called.
      */
     async guess(
       owner: CodeOwner,

@@ -8,8 +8,8 @@ const maxBytes = 1_048_576
 
 /**
  * Reads `.env` of the current folder into the environment, first in every command. Variables that are already set
- * stay, even if empty. Ends the process if the file exists but is unreadable: its secrets would be missing without a
- * reason. Then trusts the authorities of CA_FILE.
+ * stay, even if empty. Ends the process if the file exists but is unreadable. Otherwise its secrets would be missing, and
+ * no message would name the cause. Then trusts the authorities of CA_FILE.
  */
 export function loadEnvFile(): void {
   orEnd('.env', readEnvFile)
@@ -43,7 +43,7 @@ function readEnvFile(): void {
 /**
  * Trusts the PEM certificates of a file in addition to Node's, for every TLS connection that this process opens from
  * now on: PostgreSQL, Redis, SMTP and HTTPS. NODE_EXTRA_CA_CERTS can't be set in `.env`, because Node reads it
- * earlier. Without a usable certificate, servers would be refused without a reason.
+ * earlier. A file without a usable certificate is an error.
  */
 function trustCaFile(file: string): void {
   const parts = readFileSync(file, 'utf8').split(/(?<=-----END CERTIFICATE-----)/)

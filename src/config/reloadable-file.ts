@@ -21,7 +21,10 @@ function sectionsByName({ providers, routes, templatesFolder, ...others }: Polic
   ])
 }
 
-/** Takes the policies, their prices, refused recipients, durations of suppressions, registered senders, and `pace`, `quotas` and `disabled` of existing providers from `next`. */
+/**
+ * The running file with these sections of `next`: policies and prices, refused recipients, durations of suppressions, and
+ * registered senders. Of a provider that both files have, also `pace`, `quotas` and `disabled`.
+ */
 function withRulesOf(next: PolicyFile, running: PolicyFile): PolicyFile {
   const providers = Object.entries(running.providers).map(([name, entry]) => {
     const { pace, quotas, disabled } = next.providers[name] ?? entry

@@ -45,7 +45,7 @@ ${todayView(view, { delivery, day })}`
       return result.kind === 'invalid' ? [] : [{ channel, to: result.to, apps: operator.apps }]
     })
     const [first] = found
-    // The person asks about the latest message.
+    // Most persons call support about their latest message.
     const latest = first && (await waysOf(operator, first).catch(tooLate))?.[0]
     return found.find(({ channel }) => channel === latest) ?? first
   }

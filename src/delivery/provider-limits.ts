@@ -112,7 +112,8 @@ export function createSendPermits(deps: Deps, entries: Entries) {
 
 /**
  * Messages that wait for the pace come back one after the other, as fast as the pace allows. Bulk messages beyond the next
- * minute come back to check. The time until a code comes back has a bound. Otherwise a flood of codes would keep bulk messages waiting after its codes have expired.
+ * minute come back to check. The time until a code comes back has a bound. Otherwise a flood of codes would keep bulk
+ * messages waiting after its codes have expired.
  */
 function createPaceLine(
   { limiter, redis, keyPrefix }: Deps,

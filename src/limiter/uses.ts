@@ -68,8 +68,8 @@ export function add(part: Part, uses: Uses, at: number, permits: number, now: nu
 }
 
 /**
- * Removes this many uses of that time, if they are still in the list. A newest use before that time is one that was ahead
- * of the clock, and was corrected. See lua/release-N.lua.
+ * Removes this many uses of that time, if they are still in the list. A clock that was ahead may have been corrected since.
+ * Then the uses have an earlier time, and are the newest in the list. See lua/release-N.lua.
  */
 export function remove(part: Part, uses: Uses, at: number, permits: number): Uses {
   let place = newestPlace(uses)

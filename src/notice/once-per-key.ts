@@ -63,10 +63,13 @@ export function createOncePerKey(idempotency: Idempotency) {
     },
 
     /**
-     * Returns the stored answer for a repeat. Otherwise reserves the key. Without a key every request is new. The
-     * answer to a challenge is not compared: a request that died has used up its answer, and the repeat must bring
-     * another one. The token of a known browser may be a newer one. `codeDigests`: one per secret in use, current secret first. They stand for the code, because the key's
-     * row lives longer than the code and must not show it. A repeat may come after a rotation of `SECRET`.
+     * Returns the stored answer for a repeat. Otherwise reserves the key. Without a key every request is new.
+     *
+     * Two members of the body may differ in a repeat. A request that died has used up its answer to a challenge, so the
+     * repeat has another answer. The token of a known browser may be a newer one.
+     *
+     * `codeDigests` stand for the code, because the key's row outlives the code and must not show it. There is one per
+     * secret in use, the current secret first: a repeat may come after a rotation of `SECRET`.
      */
     async begin(
       kind: NoticeKind,

@@ -21,7 +21,7 @@ export interface NoticeOutcome {
   provider?: string | undefined
   providerMessageId?: string | null | undefined
   error?: string
-  /** The latest call showed that the recipient must get nothing, or nothing of this provider. */
+  /** The latest call showed that the recipient must get no more messages, at least from this provider. */
   suppresses?: Pick<Suppression, 'reason' | 'provider'> | undefined
   /** An earlier statement for this outcome gave no answer, and may have been committed. */
   isRepeat?: boolean

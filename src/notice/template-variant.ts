@@ -4,7 +4,8 @@
  * Variables are strict: a template names its variables, and the API refuses a request that lacks one. So no rendered text
  * has a gap. Values are data: text contains them unchanged, HTML escapes them, and no value is interpreted.
  *
- * An SMS may end with the line `@shop.example #{{code}}`, or with ` @frame.example` behind it. Browsers on that site then offer to fill in the code (WebOTP).
+ * An SMS may end with the line `@shop.example #{{code}}`, or with ` @frame.example` behind it. Browsers on that site then
+ * offer to fill in the code (WebOTP).
  * It works only as the last line in this form, so any other place or form is a mistake.
  */
 import { isUtf8 } from 'node:buffer'

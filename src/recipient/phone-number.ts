@@ -85,13 +85,14 @@ export function readAnyNumber(
   const { readings, international } = readingsOf(text, country)
   const numbers = readings.map((reading) => readWithLibrary(reading, country, allowed))
   const mobiles = numbers.filter((number) => number?.type?.includes('mobile'))
+  // A mobile number as it was written comes first, then any mobile number.
   const exact = mobiles.find((number) => number?.to === international)
   return exact ?? mobiles[0] ?? numbers.find((number) => number?.type) ?? numbers.find(Boolean)
 }
 
 /**
- * The spellings that this text may stand for, the most probable first. `international`: the text with its calling code, as
- * it was written. A mobile number of exactly these digits counts before all, then the first mobile number.
+ * The spellings that this text may stand for, the most probable first. `international`: the text as it was written, with its
+ * calling code.
  */
 function readingsOf(text: string, country: CountryCode | undefined) {
   const code = country && getCountryCallingCode(country)

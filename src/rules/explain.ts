@@ -93,7 +93,7 @@ function lockoutOf(
   })
   if (!lock) return after
   const time = (ms: number) => shortTime(inWholeUnits(ms), language)
-  // The wrong code that uses up the limit begins the lock. Of other uses, the next one does.
+  // If wrong codes are counted, the one that reaches the limit begins the lock. Otherwise the next use begins it.
   const locks = fill(rules.locks[uses], language, { after, time: time(lock.lockMs) })
   const { growth: factor, maxLockMs } = lock
   const longest = time(maxLockMs)

@@ -161,7 +161,7 @@ function textBroken(
   }
   if (!hasPart(text, has, words)) return undefined
   const rule = `text.${has}`
-  // A WebOTP line is one behind another.
+  // A WebOTP line is only known by the line break before it.
   const line = 1 + text.split('\n').findIndex((each) => hasPart(`\n${each}`, has, words))
   if (is === 'registered') {
     const why = `${partWords[has]} in a text must be registered before, or ${happens(unregistered)}`

@@ -31,7 +31,7 @@ export async function reasonsPostgresNotReady({
 const notApplied = (names: readonly string[]) =>
   `migrations not applied: ${names.length}, the first is ${names[0]}; run ${commandLine('migrate')}`
 
-/** No notice has this id. Ids begin with their time, so its place is in the default partition. */
+/** No notice has this id. No week has its time, so the row would go into the default partition. */
 const proofId = '00000000-0000-7000-8000-000000000000'
 
 /**

@@ -54,7 +54,7 @@ const perPage = 5_000
 export function createDecisionLog(
   database: Database,
   secrets: Secrets,
-  /** Rows with a recipient that are read to count an hour. */
+  /** At most this number of rows with a recipient is read to count an hour. */
   maxLookedAt = 100_000,
 ) {
   /** Personal values as short keyed hashes. `known` are the hashes of the same statement. */

@@ -2,8 +2,8 @@
  * Brings bulk notices forward that wait for a limit which no longer holds them back.
  *
  * A notice that must wait for the pace, quota or pause of a provider comes back within a minute to check. With more than
- * 8,000 waiting notices for a worker, the checks would cost too much, so a million notices would need more than an hour. Then
- * an operator raises the pace, or the pause ends, and they would still return as slowly.
+ * 8,000 waiting notices for a worker, the checks would cost too much, so a million notices would need more than an hour. They
+ * would return as slowly after an operator has raised the pace, or after the end of the pause.
  *
  * So every worker regularly takes some of these notices. If they are sent, it takes twice as many, and so on. If they are
  * deferred again, it takes fewer, and finally none. So their rate follows the limits in force, for any reason why they

@@ -30,7 +30,7 @@ const report = z.object({
 /** Limit for strangers (I21), because the signature is in the body. */
 const maxUnprovenBytes = 49_152
 
-/** Types that report no end. */
+/** Types that do not report the final state of a mail. */
 const otherTypes = ['Send', 'DeliveryDelay', 'Open', 'Click', 'Subscription']
 
 const reply = { status: 200, contentType: 'text/plain', body: '' }

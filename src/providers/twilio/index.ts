@@ -13,8 +13,8 @@ import { createReceiptReader } from './receipts.ts'
 import { callbackUrl, type TwilioSettings, twilioSettings } from './settings.ts'
 
 /**
- * SMS by Twilio's Messages API, and calls that read the text aloud. Neither has a field for the notice id and does not detect repeats. The notice id is part of the
- * address for receipts, so set `statusCallback`.
+ * SMS by Twilio's Messages API, and calls that read the text aloud. Neither has a field for the notice id, and neither
+ * detects repeats. The notice id is part of the address for receipts, so set `statusCallback`.
  */
 export const twilio: ProviderKind<TwilioSettings> = {
   kind: 'twilio',
