@@ -1,5 +1,4 @@
 /** `npm run keys`: creates, lists, revokes and rotates API keys. It needs only DATABASE_URL. */
-import { parseArgs } from 'node:util'
 import { createKeyStore } from '../../access/key-store.ts'
 import { keyLine, newKeyText } from '../../access/key-text.ts'
 import { readKeyWish, readOverlap } from '../../access/new-key.ts'
@@ -7,7 +6,7 @@ import { commandLine } from '../../base/command-line.ts'
 import { isId } from '../../base/ids.ts'
 import { loadEnvFile } from '../../config/env-file.ts'
 import { openDatabase } from '../../storage/database.ts'
-import { databaseUrlOrStop, orUsage, stop } from './stop.ts'
+import { databaseUrlOrStop, readCommand, stop } from './stop.ts'
 
 const keysWith = (args: string) => commandLine('keys', args)
 
@@ -27,18 +26,33 @@ every app. Without --name, the key has the name of its app, or "default". With -
 time. rotate creates a new key with the same kind, app, name, origins and time to live. The old key ends after
 the overlap (0s: at once).`
 
-/** Options of each command. */
-const optionsOf: Readonly<Record<string, readonly string[]>> = {
-  create: ['name', 'app', 'kind', 'origin', 'expires'],
-  list: [],
-  revoke: [],
-  rotate: ['overlap'],
-}
-
 loadEnvFile()
-const given = orUsage(usage, readArguments)
+const aKey = { needs: `the id of a key. See ${keysWith('list')}` }
+const {
+  command,
+  subject: id,
+  values,
+} = readCommand(
+  'keys',
+  usage,
+  {
+    name: { type: 'string' },
+    app: { type: 'string' },
+    kind: { type: 'string' },
+    origin: { type: 'string', multiple: true },
+    expires: { type: 'string' },
+    overlap: { type: 'string' },
+  },
+  {
+    create: { options: ['name', 'app', 'kind', 'origin', 'expires'] },
+    list: {},
+    revoke: aKey,
+    rotate: { ...aKey, options: ['overlap'] },
+  },
+)
+if (id && !isId(id)) stop(`"${id}" is not the id of a key. See ${keysWith('list')}.\n\n${usage}`)
 const databaseUrl = databaseUrlOrStop()
-const run = commandOf(given)
+const run = commandOf()
 const database = openDatabase(databaseUrl, { maxConnections: 1, onError: () => {} })
 const keys = createKeyStore(database)
 try {
@@ -50,49 +64,16 @@ try {
   await database.close()
 }
 
-function readArguments() {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      name: { type: 'string' },
-      app: { type: 'string' },
-      kind: { type: 'string' },
-      origin: { type: 'string', multiple: true },
-      expires: { type: 'string' },
-      overlap: { type: 'string' },
-    },
-  })
-  const [command = '', id = '', ...more] = positionals
-  if (command === '') stop(usage)
-  const problem = problemOf(command, id, more, Object.keys(values))
-  if (problem) throw new Error(problem)
-  return { command, id, ...values }
-}
-
-/** Why the arguments make no sense; undefined if they do. */
-function problemOf(command: string, id: string, more: string[], options: string[]) {
-  const known = Object.hasOwn(optionsOf, command) ? optionsOf[command] : undefined
-  if (!known) return `keys has no command "${command}".`
-  const foreign = options.find((name) => !known.includes(name))
-  if (foreign) return `${command} has no option --${foreign}.`
-  const wantsId = command === 'revoke' || command === 'rotate'
-  if (wantsId && id === '') return `${command} needs the id of a key. See ${keysWith('list')}.`
-  if (wantsId && !isId(id)) return `"${id}" is not the id of a key. See ${keysWith('list')}.`
-  const extra = wantsId ? more[0] : id || more[0]
-  return extra ? `${command} takes no "${extra}". Options begin with --.` : undefined
-}
-
 /** Reports mistakes in the arguments before it connects to PostgreSQL. */
-function commandOf(given: ReturnType<typeof readArguments>): () => Promise<void> {
-  const { command, id } = given
-  if (command === 'create') return create(given)
+function commandOf(): () => Promise<void> {
+  if (command === 'create') return create()
   if (command === 'revoke') return () => revoke(id)
-  if (command === 'rotate') return rotate(id, given.overlap)
+  if (command === 'rotate') return rotate(id, values.overlap)
   return list
 }
 
-function create(given: ReturnType<typeof readArguments>): () => Promise<void> {
-  const wish = readKeyWish(given)
+function create(): () => Promise<void> {
+  const wish = readKeyWish(values)
   if (!wish.ok) return stop(`${wish.problem}\n\n${usage}`)
   const { key, respelled } = wish
   return async () => {

@@ -1,5 +1,4 @@
 /** `npm run policy`: explains the policies of a file in words, and replays recorded requests with a changed file. */
-import { parseArgs } from 'node:util'
 import { commandLine } from '../../base/command-line.ts'
 import { parseDurationMs } from '../../base/durations.ts'
 import { loadEnvFile } from '../../config/env-file.ts'
@@ -14,7 +13,7 @@ import { openDatabase } from '../../storage/database.ts'
 import { beginReading } from '../../support/decision-log.ts'
 import { replay, reportOf } from '../../support/replay.ts'
 import { createSectionChecks } from '../load-config.ts'
-import { databaseUrlOrStop, orUsage, stop } from './stop.ts'
+import { databaseUrlOrStop, readCommand, stop } from './stop.ts'
 
 const usage = `Usage:
   ${commandLine('policy', 'explain [--policy postern.yaml]')}
@@ -30,7 +29,21 @@ Without --policy, explain and paperwork read POSTERN_CONFIG or ./postern.yaml.`
 const statementTimeoutMs = 60_000
 
 loadEnvFile()
-const { command, policy, sinceMs, isJson } = orUsage(usage, readArguments)
+const { command, values } = readCommand(
+  'policy',
+  usage,
+  { policy: { type: 'string' }, since: { type: 'string' }, json: { type: 'boolean' } },
+  {
+    explain: { options: ['policy'] },
+    paperwork: { options: ['policy'] },
+    replay: { options: ['policy', 'since', 'json'] },
+  },
+)
+const { policy, since = '24h', json: isJson = false } = values
+const sinceMs =
+  parseDurationMs(since) ?? stop(`"${since}" is not a duration such as 90m, 24h or 7d.`)
+if (command === 'replay' && policy === undefined)
+  stop(`replay needs the changed file: --policy new.yaml.\n\n${usage}`)
 const file = await readFile(policy ?? (process.env.POSTERN_CONFIG || './postern.yaml'))
 const inForce = policiesInForce({ ...file, testing: { recipients: [] } })
 if (command === 'explain') {
@@ -40,41 +53,14 @@ if (command === 'explain') {
     use.flatMap(({ provider }) => {
       const { settings = {} } = file.providers[provider] ?? {}
       const { senders } = sendersIn(settings, match.country) ?? sendersIn({}, match.country) ?? {}
-      return (senders ?? []).map(({ country, sender }) => ({
-        ...{ provider, sender, countries: [country] },
-      }))
+      return (senders ?? []).map(({ country, sender }) => {
+        return { provider, sender, countries: [country] }
+      })
     }),
   )
   console.log(paperwork(ways, file.senders) || 'No route of SMS has match.country.')
 } else {
   process.stdout.write(await replayRecorded())
-}
-
-function readArguments() {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      policy: { type: 'string' },
-      since: { type: 'string' },
-      json: { type: 'boolean' },
-    },
-  })
-  const { policy, since, json } = values
-  const [command = '', ...more] = positionals
-  const sinceMs = parseDurationMs(since ?? '24h')
-  if (command === '') stop(usage)
-  if (!['explain', 'paperwork', 'replay'].includes(command)) {
-    throw new Error(`policy has no command "${command}".`)
-  }
-  if (more.length > 0) throw new Error(`${command} takes no "${more[0]}". Options begin with --.`)
-  if (command !== 'replay' && (since !== undefined || json !== undefined)) {
-    throw new Error('--since and --json are options of replay.')
-  }
-  if (command === 'replay' && policy === undefined) {
-    throw new Error('replay needs the changed file: --policy new.yaml.')
-  }
-  if (sinceMs === undefined) stop(`"${since}" is not a duration such as 90m, 24h or 7d.`)
-  return { command, policy, sinceMs, isJson: json ?? false }
 }
 
 async function readFile(path: string): Promise<PolicyFile> {
@@ -108,15 +94,8 @@ async function replayRecorded(): Promise<string> {
   }
 }
 
-function notesOf({
-  missing,
-  oneOf,
-  unnamed,
-}: {
-  missing: string[]
-  oneOf: number
-  unnamed: number
-}) {
+function notesOf(facts: { missing: string[]; oneOf: number; unnamed: number }): string[] {
+  const { missing, oneOf, unnamed } = facts
   return [
     ...missing.map((policy) => `Requests by ${policy} are left out: the file has no such policy.`),
     ...(oneOf === 1

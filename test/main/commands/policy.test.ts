@@ -97,7 +97,7 @@ test.each([
   [
     'explain with an option of replay',
     ['explain', '--json'],
-    /^--since and --json are options of replay[\s\S]*Usage:/,
+    /^explain has no option --json\.[\s\S]*Usage:/,
   ],
   [
     'a time that is none',
