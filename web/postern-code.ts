@@ -61,7 +61,7 @@ export class PosternCode extends Base {
   attributeChangedCallback(name: string, before: string | null, after: string | null): void {
     if (before === after) return
     const field = this.#field
-    if (name === 'channels') field?.channelsChanged()
+    if (name === 'channels' || name === 'workflow') field?.channelsChanged()
     else if (name === 'to' || name === 'for') field?.follow()
     else if (identity.includes(name)) field?.begin()
     else field?.redraw()

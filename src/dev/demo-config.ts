@@ -1,7 +1,7 @@
 /**
  * The environment and the policy file of the demo, as every process reads them. If all messages go to one sandbox, the
  * demo adds a second one as reserve. So a visitor can switch the first one off and watch the failover. The mails of its form get a
- * link to the demo page.
+ * link to the demo page. SMS to some numbers fail, so a visitor can watch how a call begins.
  */
 import { readFileSync } from 'node:fs'
 import { parse, stringify } from 'yaml'
@@ -11,6 +11,9 @@ import { loadConfig } from '../main/load-config.ts'
 type Env = Readonly<Record<string, string | undefined>>
 
 export const reserveName = 'reserve'
+/** Calls have a separate provider, because the others refuse these numbers. */
+const callerName = 'caller'
+const smsFail = [{ to: '+861380014*', result: 'rejected' }]
 
 export async function loadDemoConfig(env: Env): ReturnType<typeof loadConfig> {
   const given = await loadConfig(env)
@@ -18,12 +21,16 @@ export async function loadDemoConfig(env: Env): ReturnType<typeof loadConfig> {
   if (!given.ok || !only) return given
   const path = given.config.environment.POSTERN_CONFIG
   const policy = parse(readFileSync(path, 'utf8'))
-  policy.providers[only].switchable = true
-  policy.providers[reserveName] = { kind: 'sandbox' }
+  Object.assign(policy.providers[only], { switchable: true, faults: smsFail })
+  policy.providers[reserveName] = { kind: 'sandbox', faults: smsFail }
+  policy.providers[callerName] = { kind: 'sandbox' }
   policy.links ??= { signup: `http://localhost:${given.config.environment.PORT}/` }
   for (const routes of Object.values<{ use: unknown[] }[]>(policy.routes)) {
     for (const route of routes) route.use = [only, reserveName]
   }
+  policy.routes.voice = [{ use: [callerName] }]
+  policy.workflows = { demo: ['sms', 'voice', 'email'] }
+  policy.browser = { ...policy.browser, workflows: ['demo'] }
   return loadConfig(env, { text: stringify(policy), path })
 }
 

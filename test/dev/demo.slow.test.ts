@@ -167,6 +167,15 @@ test('the provider is off → the other takes over, and from the sixth on nothin
   expect(await play('provider')).toBe('“sandbox” answers again.')
 })
 
+test('the SMS fails → the form shows it with the call that began, whose code passes', async () => {
+  expect(await play('call')).toMatch(/on its way\.\n.*Postern calls the phone/)
+  await expect.poll(() => words('.postern-message')).toContain('The SMS failed. You get a call now')
+  await page.locator('#phone .fill').click()
+  await expect.poll(() => words('.postern-message')).toContain('Confirmed.')
+  await page.getByRole('button', { name: 'Start over' }).click()
+  await page.getByRole('button', { name: 'Use email instead' }).waitFor()
+})
+
 test('the worker is killed → what was accepted meanwhile comes after the restart, once', async () => {
   const [killed] = childrenOf(demo.pid)
   expect(await play('worker')).toMatch(

@@ -181,6 +181,13 @@ test('several channels to one number → each link leads to the next one and kee
   expect(await address.inputValue()).toBe('')
 })
 
+test('the page sets a workflow at a field for mail → it asks for a number', async () => {
+  const { page } = await open(field('channels="email"'), () => wayOf(1))
+  expect(await partsOf(page).address.getAttribute('type')).toBe('email')
+  await page.evaluate(`document.querySelector('postern-code').setAttribute('workflow', 'default')`)
+  expect(await partsOf(page).address.getAttribute('type')).toBe('tel')
+})
+
 test('the number is the input of the page → it is the input of every channel to a phone', async () => {
   const body = `<input id="mine" type="tel" value="${to}">${field('for="mine" channels="email,voice,whatsapp"')}`
   const { page, asked } = await open(body, () => newCode({ channel: 'voice' }))

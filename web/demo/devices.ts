@@ -4,14 +4,17 @@ import type { DemoState, Message, Notice } from './demo-state.ts'
 import { byId, drawList, make, nudge, setText } from './elements.ts'
 import { clock, duration, text } from './texts.ts'
 
-export const codeIn = ({ text }: Message) => /(?<!\d)\d{4,10}(?!\d)/.exec(text)?.[0]
+/** The code as its message writes it. A call reads its digits one by one. */
+const writtenCodeIn = ({ text }: Message) => /(?<!\d)(\d(, )?){4,10}(?!\d)/.exec(text)?.[0]
+
+export const codeIn = (message: Message) => writtenCodeIn(message)?.replaceAll(', ', '')
 
 export function drawDevices(
   { messages, notices, worker, provider }: DemoState,
   nowMs: number,
 ): void {
   // The oldest stands at the top, as on a phone.
-  const sent = messages.filter(({ channel }) => channel === 'sms')
+  const sent = messages.filter(({ channel }) => channel !== 'email')
   // The phone shows one number: the number of the newest message.
   const texts = sent
     .filter(({ to }) => to === sent[0]?.to)
@@ -75,7 +78,7 @@ const footOf = ({ sentAt, provider }: Message) =>
 
 /** The text of a message, with the code in bold and its link. */
 function withCode(message: Message): Node[] {
-  const code = codeIn(message)
+  const code = writtenCodeIn(message)
   const [before = '', ...after] = code ? message.text.split(code) : [message.text]
   const rest = code ? [make('strong', '', code), ...withLink(after.join(code))] : []
   return [new Text(before), ...rest]

@@ -35,12 +35,19 @@ export function createHand(field: HTMLElement & { reset(): void }) {
     },
 
     /** Resets the field and requests a code for this address. */
-    ask(to: string): Promise<Told> {
-      field.reset()
+    ask(to: string, workflow?: string): Promise<Told> {
+      this.reset(workflow)
       write(input('input'), to)
       const answer = told()
       input('button').click()
       return answer
+    },
+
+    /** Empties the field. `workflow`: its codes have several ways. */
+    reset(workflow?: string): void {
+      if (workflow) field.setAttribute('workflow', workflow)
+      else field.removeAttribute('workflow')
+      field.reset()
     },
 
     /** Types a whole code. The field checks it at the last digit. */

@@ -46,7 +46,7 @@ const server = followState((next) => {
   if (!next || selfPlay.covers(next)) return
   show(next)
   drawFills(next)
-  drawProviderTrial(next)
+  drawProviderTrials(next)
 })
 
 /** Draws the lanes. Between two answers, the time of the server is estimated. */
@@ -62,7 +62,7 @@ function drawFills({ messages }: DemoState): void {
   const newest = messages.find(({ to }) => digitsOf(to) === digitsOf(hand.address()))
   const code = newest && hand.wantsCode() ? codeIn(newest) : undefined
   for (const fill of fills) {
-    fill.hidden = !code || newest?.channel !== fill.dataset.channel
+    fill.hidden = !code || (newest?.channel === 'email') !== (fill.dataset.channel === 'email')
     if (fill.hidden || !code) continue
     fill.dataset.code = code
     setText(fill, text('fill', { code }))
@@ -75,11 +75,13 @@ for (const fill of fills) {
   fill.addEventListener('click', () => hand.type(fill.dataset.code ?? ''))
 }
 
-/** The same button switches the provider off and on. */
-function drawProviderTrial({ provider }: DemoState): void {
+/** The same button switches the provider off and on. Both trials need the demo's own providers. */
+function drawProviderTrials({ provider }: DemoState): void {
   const button = document.querySelector('[data-trial=provider]') as HTMLElement
   const isOff = provider?.isOff ?? false
   button.hidden = provider === null
+  const call = document.querySelector('[data-trial=call]') as HTMLElement
+  call.hidden = provider === null
   setText(button.querySelector('b'), text(isOff ? 'providerOn' : 'provider'))
   setText(button.querySelector('span'), text(isOff ? 'providerOnHint' : 'providerHint'))
 }
@@ -90,7 +92,7 @@ field.addEventListener('sent', () => setText(byId('signed-up'), ''))
 byId('start-over').addEventListener('click', () =>
   orSayWhy(async () => {
     await tellServer('start-over')
-    field.reset()
+    hand.reset()
     setText(byId('signed-up'), '')
     await server.ask()
   }),
@@ -128,6 +130,6 @@ byId<HTMLFormElement>('sign-up').addEventListener('submit', (event) => {
   void orSayWhy(async () => {
     const { valid } = (await tellServer('sign-up', { pass, channel, to })) as { valid?: boolean }
     setText(byId('signed-up'), text(valid ? 'welcome' : 'notWelcome'))
-    if (!valid) field.reset()
+    if (!valid) hand.reset()
   })
 })

@@ -1,5 +1,5 @@
 /**
- * Four trials that a visitor can start. Each trial uses a new visitor without earlier limits, acts on the real processes,
+ * Trials that a visitor can start. Each trial uses a new visitor without earlier limits, acts on the real processes,
  * and writes the results to `#story`.
  */
 import type { PosternClient, Problem } from '../client.ts'
@@ -10,7 +10,7 @@ import type { Hand } from './hand.ts'
 import { type StateFollower, tellServer } from './server.ts'
 import { duration, type TextName, text } from './texts.ts'
 
-export type TrialName = 'twice' | 'guess' | 'provider' | 'worker'
+export type TrialName = 'twice' | 'guess' | 'provider' | 'call' | 'worker'
 
 const visitors = 6
 /** Pause between two steps, so that a visitor can follow them. */
@@ -92,6 +92,13 @@ export function createTrials(deps: { hand: Hand; client: PosternClient; server: 
       }
     },
 
+    async call() {
+      const to = `+861380014${newDigits()}`
+      if (!(await askByForm(to, 'demo'))) return
+      const call = await server.until(({ messages }) => messages.find((one) => one.to === to))
+      if (call) tell('callBegan')
+    },
+
     async worker() {
       await tellServer('kill-worker')
       tell('killed')
@@ -107,9 +114,9 @@ export function createTrials(deps: { hand: Hand; client: PosternClient; server: 
     },
   }
 
-  async function askByForm(to: string): Promise<boolean> {
+  async function askByForm(to: string, workflow?: string): Promise<boolean> {
     tell('askedFor', { to })
-    const told = await hand.ask(to)
+    const told = await hand.ask(to, workflow)
     if (told.type === 'refused') unexpected(told.detail.problem)
     else tell('firstSent')
     await server.ask()
