@@ -48,7 +48,7 @@ async function compare({ postgres, start, closeLater }: Bench): Promise<void> {
   closeLater(() => client.end())
   const database = openDatabase(postgres.url, { maxConnections: 2, onError: console.error })
   closeLater(() => database.close())
-  const store = createNoticeStore(database, { claimMs: 30_000 })
+  const store = createNoticeStore(database, { claimTtlMs: 30_000 })
   const secrets = createSecrets(secret)
   const api = await start('src/main/api.ts', policyFile)
   const worker = await start('src/main/worker.ts', policyFile)

@@ -28,7 +28,7 @@ const bench = await openBench()
 const onError = () => {}
 const database = openDatabase(bench.postgres.url, { maxConnections: 10, onError, plansOnce: true })
 bench.closeLater(() => database.close())
-const store = createNoticeStore(database, { claimMs: 10_000 })
+const store = createNoticeStore(database, { claimTtlMs: 10_000 })
 const secrets = createSecrets(secret)
 const steps = ['insert', 'read', 'claim', 'record'] as const
 const used = new Map(

@@ -22,7 +22,7 @@ export function openBacklog(
   closeLater(() => database.close())
   const redis = connectRedis(redisServer.url, 'producer', () => {})
   closeLater(() => redis.disconnect())
-  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const store = createNoticeStore(database, { claimTtlMs: 10_000 })
   const secrets = createSecrets(secret)
   const producer = createProducer(redis, 'postern:')
   closeLater(() => producer.close())

@@ -3,7 +3,7 @@
 import { commandLine } from '../base/command-line.ts'
 import { type Html, html } from '../base/html.ts'
 import { fill, shortTime } from '../base/words.ts'
-import { medianMs } from '../notice/hour-counts.ts'
+import { medianDurationMs } from '../notice/hour-counts.ts'
 import type { Outcome } from '../support/decision.ts'
 import type { DecisionCount } from '../support/decision-log.ts'
 import { chart, type ProviderHour } from './chart.ts'
@@ -62,7 +62,7 @@ function figures(
       ofAll.reduce((all, one) => all + one[name], 0),
     )
   const median = (name: 'toProvider' | 'toReceipt') => {
-    const ms = medianMs(counted.map((one) => one[name]))
+    const ms = medianDurationMs(counted.map((one) => one[name]))
     return ms === undefined ? '–' : medianText(view, ms)
   }
   const ofRows = [

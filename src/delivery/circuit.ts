@@ -22,16 +22,16 @@ import {
   createCheckTimes,
   createReturnTimes,
   type Deferred,
-  longestWaitMs,
+  longestLimitRetryMs,
 } from './return-times.ts'
 import type { ProviderState } from './worker-notes.ts'
 
 const failuresToOpen = 5
 /** A call counts as slow only above this. */
-const leastSlowMs = 1_500
-const probeEveryMs = 3_000
+const leastSlowDurationMs = 1_500
+const probeSpacingMs = 3_000
 /** A probe without an answer for this time has failed, so the next one may begin. Its answer may still come. */
-const probeLastsMs = 5_000
+const probeTimeoutMs = 5_000
 /** Distance between two messages that come back to a provider. Each costs two SQL statements. */
 const returnSpacingMs = 20
 
@@ -52,27 +52,27 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
   /** The time of the next probe; undefined while closed. */
   let probeAtMs: number | undefined
   let isProbing = false
-  let pausedUntilMs = 0
-  const returnTimes = createReturnTimes(captchaPauses.longestPauseMs, noticePauses.longestPauseMs)
-  const checkInMs = createCheckTimes()
+  let restEndsAtMs = 0
+  const returnTimes = createReturnTimes(captchaPauses.longestRetryMs, noticePauses.longestRetryMs)
+  const checkRetryMs = createCheckTimes()
   /** Duration of the longest recent good answer. Each shorter answer reduces it by a tenth. */
-  let usualMs = 0
+  let usualDurationMs = 0
 
   function failed(): void {
     failures++
     if (probeAtMs !== undefined) return
     if (failures < failuresToOpen && overdue < slots) return
-    probeAtMs = performance.now() + probeEveryMs
+    probeAtMs = performance.now() + probeSpacingMs
     onChange(true)
   }
 
   /** Stores what an answer shows. True if the provider is at fault. */
   function noteAnswer(result: SendResult, durationMs: number): boolean {
     if (result.kind === 'throttled') {
-      pausedUntilMs = Math.max(pausedUntilMs, performance.now() + result.retryAfterMs)
+      restEndsAtMs = Math.max(restEndsAtMs, performance.now() + result.retryAfterMs)
     }
     if (meanings[result.kind].isOutage) return true
-    usualMs = Math.max(durationMs, usualMs * 0.9)
+    usualDurationMs = Math.max(durationMs, usualDurationMs * 0.9)
     lives()
     return false
   }
@@ -85,10 +85,10 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
   }
 
   async function callOrdinary(send: Parameters<Passage['call']>[0]): Promise<SendResult> {
-    const startMs = performance.now()
+    const startedAtMs = performance.now()
     let isOverdue = false
     let isExcused = false
-    const stopCountdown = startCountdown(Math.max(leastSlowMs, usualMs * 2), () => {
+    const stopCountdown = startCountdown(Math.max(leastSlowDurationMs, usualDurationMs * 2), () => {
       isOverdue = true
       overdue++
       failed()
@@ -107,13 +107,13 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
     const isCounted = isOverdue
     endTimer()
     // A call that waited for its recipient does not count for the usual time.
-    const durationMs = isExcused ? 0 : performance.now() - startMs
+    const durationMs = isExcused ? 0 : performance.now() - startedAtMs
     if (noteAnswer(result, durationMs) && !isCounted) failed()
     return result
   }
 
   async function callAsProbe(send: Parameters<Passage['call']>[0]): Promise<SendResult> {
-    const startMs = performance.now()
+    const startedAtMs = performance.now()
     let isLatest = true
     /** Lets the next probe begin after a pause. */
     function endProbe(): void {
@@ -121,40 +121,44 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
       if (!isLatest) return
       isLatest = false
       isProbing = false
-      if (probeAtMs !== undefined) probeAtMs = performance.now() + probeEveryMs
+      if (probeAtMs !== undefined) probeAtMs = performance.now() + probeSpacingMs
     }
-    const stopCountdown = startCountdown(probeLastsMs, endProbe)
+    const stopCountdown = startCountdown(probeTimeoutMs, endProbe)
     const result = await send(lives)
-    noteAnswer(result, performance.now() - startMs)
+    noteAnswer(result, performance.now() - startedAtMs)
     endProbe()
     return result
   }
 
   const isOpen = () => probeAtMs !== undefined
-  const pausedForMs = () => pausedUntilMs - performance.now()
+  const restRetryMs = () => restEndsAtMs - performance.now()
 
   /** Time until a call is allowed; 0 if it is allowed now. */
-  function openForMs(): number {
+  function openRetryMs(): number {
     if (probeAtMs === undefined) return 0
     // The end of a probe under way is not known.
-    if (isProbing) return probeEveryMs
+    if (isProbing) return probeSpacingMs
     return Math.max(0, probeAtMs - performance.now())
   }
 
-  function sentAway(isUrgent: boolean, reason: 'paused' | 'circuit', awayForMs: number): Deferred {
-    const isLong = awayForMs > longestWaitMs
+  function sentAway(
+    isUrgent: boolean,
+    reason: 'paused' | 'circuit',
+    soonestRetryMs: number,
+  ): Deferred {
+    const isLong = soonestRetryMs > longestLimitRetryMs
     const retryInMs = isLong
-      ? checkInMs(awayForMs)
-      : returnTimes(isUrgent, awayForMs, returnSpacingMs)
+      ? checkRetryMs(soonestRetryMs)
+      : returnTimes(isUrgent, soonestRetryMs, returnSpacingMs)
     return { kind: 'deferred', reason, retryInMs }
   }
 
   return {
     isOpen,
-    openForMs,
+    openRetryMs,
 
     state(): ProviderState {
-      if (pausedForMs() > 0) return 'paused'
+      if (restRetryMs() > 0) return 'paused'
       return isOpen() ? 'circuit' : 'ready'
     },
 
@@ -163,15 +167,15 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
      * slot is no probe (`mayProbe`): in an open circuit, calls without an answer hold the slots for long.
      */
     away(isUrgent: boolean, mayProbe = true): Deferred | undefined {
-      const pauseMs = pausedForMs()
-      if (pauseMs > 0) return sentAway(isUrgent, 'paused', pauseMs)
-      const awayForMs = openForMs() || (isOpen() && !mayProbe ? probeEveryMs : 0)
-      return awayForMs > 0 ? sentAway(isUrgent, 'circuit', awayForMs) : undefined
+      const pausedRetryMs = restRetryMs()
+      if (pausedRetryMs > 0) return sentAway(isUrgent, 'paused', pausedRetryMs)
+      const soonestRetryMs = openRetryMs() || (isOpen() && !mayProbe ? probeSpacingMs : 0)
+      return soonestRetryMs > 0 ? sentAway(isUrgent, 'circuit', soonestRetryMs) : undefined
     },
 
     /** Permission for a call. Undefined while the provider has to rest. */
     enter(): Passage | undefined {
-      if (pausedForMs() > 0 || openForMs() > 0) return undefined
+      if (restRetryMs() > 0 || openRetryMs() > 0) return undefined
       if (!isOpen()) return { isProbe: false, call: callOrdinary, giveUp() {} }
       isProbing = true
       return {

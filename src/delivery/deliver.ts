@@ -17,21 +17,21 @@ import type { GuardedProvider } from './guarded-provider.ts'
 import type { IsEnabled, Routable } from './provider-order.ts'
 import { type ClaimOutcome, expired, sentBy } from './record-outcome.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
-import { type Deferred, longestWaitMs } from './return-times.ts'
+import { type Deferred, longestLimitRetryMs } from './return-times.ts'
 import { createRounds, done, type Round, type Verdict } from './round.ts'
 
 /**
  * Extra pause for a message after whose call the provider must rest. The message comes back after the messages that
  * wait. Otherwise a message that always fails or is always throttled would be called first for ever.
  */
-const giveWayMs = 500
+const giveWayRetryMs = 500
 
 /** First pause before a message that only a newer worker can send is tried again. The pauses grow. */
-const soonestNewerMs = 1_000
-const latestNewerMs = 30_000
+const soonestNewerRetryMs = 1_000
+const latestNewerRetryMs = 30_000
 
 /** The provider was taken out of all routes during the wait for a turn. */
-const leftOut: Deferred = { kind: 'deferred', reason: 'paused', retryInMs: soonestNewerMs }
+const leftOut: Deferred = { kind: 'deferred', reason: 'paused', retryInMs: soonestNewerRetryMs }
 
 type RoundDeps = Parameters<typeof createRounds>[0]
 type ComposeDeps = Parameters<typeof createComposeMessage>[0]
@@ -54,7 +54,7 @@ export function createDeliver(deps: DeliverDeps) {
     const notice = await store.findOpen(id)
     if (!notice) return done
     // The job came early: its time is by another clock than PostgreSQL's.
-    if (notice.opensInMs > 0) return { done: false, againInMs: notice.opensInMs }
+    if (notice.retryInMs > 0) return { done: false, retryInMs: notice.retryInMs }
     const span = { ...queueSpan('process', notice), parent: notice.traceParent }
     return traced(span, () => deliverOpen(openRound(notice, providersFor(notice))))
   }
@@ -66,58 +66,58 @@ export function createDeliver(deps: DeliverDeps) {
     if (sent) return record(sent)
     const suppressed = whySuppressed(notice)
     if (suppressed) return record({ state: 'failed', error: suppressed })
-    const isOver = notice.remainingMs <= 0
+    const isOver = notice.ttlMs <= 0
     const message = isKnownFormat(notice.format)
-      ? composeMessage(notice, performance.now() + round.leftMs())
+      ? composeMessage(notice, performance.now() + round.ttlMs())
       : null
     if (!message || providers.length === 0) {
       // A newer worker may know the format, or have the template, the secret or the route. So only its time ends the
       // notice (I27).
       if (isOver) return record(expired(message ? 'no_route' : 'not_rendered'))
-      return record({ state: 'pending', retryInMs: newerWorkerPauseMs(notice) })
+      return record({ state: 'pending', retryInMs: newerWorkerRetryMs(notice) })
     }
     return isOver ? record(round.outOfTime()) : offer(round, message)
   }
 
   /** Offers a message to one provider after the other, until one has accepted it or may have accepted it. */
   async function offer(round: Round, message: Message): Promise<Verdict> {
-    const { providers, attemptLog, isUrgent, leftMs, record } = round
+    const { providers, attemptLog, isUrgent, ttlMs, record } = round
     const open = providers.filter(({ name }) => !isClosed(attemptLog, name))
     /** Shortest time until one of the providers may accept the message. */
-    let waitMs = Number.POSITIVE_INFINITY
+    let retryInMs = Number.POSITIVE_INFINITY
     for (const [index, provider] of open.entries()) {
-      if (leftMs() <= 0 || !round.mayTryAgain()) break
-      const postponedForMs = round.postponedForMs(provider.name)
-      if (postponedForMs > 0) {
-        waitMs = Math.min(waitMs, postponedForMs)
+      if (ttlMs() <= 0 || !round.mayTryAgain()) break
+      const postponedRetryMs = round.postponedRetryMs(provider.name)
+      if (postponedRetryMs > 0) {
+        retryInMs = Math.min(retryInMs, postponedRetryMs)
         continue
       }
       const hasOther = index < open.length - 1
       const claim = async () => (isEnabled(provider.name) ? round.claim(provider) : leftOut)
-      const end = await provider.inTurn(message, { isUrgent, hasOther, leftMs, claim })
+      const end = await provider.inTurn(message, { isUrgent, hasOther, ttlMs, claim })
       if (end.kind === 'stopped') return end.outcome ? record(end.outcome) : done
       if (end.kind === 'answered') {
         round.addAttempt(provider, end)
         const verdict = await concluded(round, provider, end.result)
         if (verdict) return verdict
-        waitMs = Math.min(waitMs, comesBackInMs(round, provider, end.result))
+        retryInMs = Math.min(retryInMs, providerRetryMs(round, provider, end.result))
       } else if (!isEnabled(provider.name)) {
         // A wait for a turn may be long.
-        waitMs = Math.min(waitMs, leftOut.retryInMs)
+        retryInMs = Math.min(retryInMs, leftOut.retryInMs)
       } else {
         metrics.deferred.inc({ provider: provider.name, reason: end.reason })
         noteInSpan({ 'postern.deferred': end.reason })
-        waitMs = Math.min(waitMs, end.retryInMs)
+        retryInMs = Math.min(retryInMs, end.retryInMs)
         // The message waits only for the pace or a slot. In other cases, the next provider can send it.
         if (end.reason === 'pace' || end.reason === 'busy') break
       }
       if (hasOther && round.isClaimed()) {
         // The next provider may need a wait, and a waiting notice must not be claimed.
-        const verdict = await record({ state: 'pending', retryInMs: round.pauseMs() })
+        const verdict = await record({ state: 'pending', retryInMs: round.nextRetryMs() })
         if (verdict.done) return verdict
       }
     }
-    return record(withoutSuccess(round, waitMs))
+    return record(withoutSuccess(round, retryInMs))
   }
 
   /** The verdict if this answer ends the round. Undefined: the next provider is called. */
@@ -133,7 +133,7 @@ export function createDeliver(deps: DeliverDeps) {
     }
     if (result.kind !== 'unknown') return undefined
     // Written before a query, because the claim lasts only for the call.
-    const verdict = await record({ state: 'pending', retryInMs: unknownPauseMs(round) })
+    const verdict = await record({ state: 'pending', retryInMs: unknownRetryMs(round) })
     if (verdict.done) return verdict
     const found = await resolveUnknown(notice, providers, attemptLog)
     if (found) return record(found)
@@ -143,18 +143,18 @@ export function createDeliver(deps: DeliverDeps) {
 }
 
 /** Time until the message is offered again to this provider. Infinite if the provider refused it for good. */
-function comesBackInMs(round: Round, provider: GuardedProvider, result: SendResult): number {
+function providerRetryMs(round: Round, provider: GuardedProvider, result: SendResult): number {
   switch (result.kind) {
     case 'throttled':
-      return Math.min(result.retryAfterMs, longestWaitMs) + giveWayMs
+      return Math.min(result.retryAfterMs, longestLimitRetryMs) + giveWayRetryMs
     case 'postponed':
-      return round.postponedForMs(provider.name)
+      return round.postponedRetryMs(provider.name)
     case 'rejected':
     case 'invalid_recipient':
       return Number.POSITIVE_INFINITY
     default: {
       const away = provider.away(round.isUrgent)
-      return away ? away.retryInMs + giveWayMs : round.pauseMs()
+      return away ? away.retryInMs + giveWayRetryMs : round.nextRetryMs()
     }
   }
 }
@@ -171,7 +171,7 @@ const isClosed = (attemptLog: Round['attemptLog'], name: string) =>
   attemptLog.isRefusedBy(name) || attemptLog.hasOptedOutOf(name)
 
 /** The outcome when no provider has accepted the message. */
-function withoutSuccess(round: Round, waitMs: number): ClaimOutcome {
+function withoutSuccess(round: Round, retryInMs: number): ClaimOutcome {
   const { providers, attemptLog } = round
   if (providers.every(({ name }) => isClosed(attemptLog, name))) {
     const isRejected = attemptLog.all().some(({ outcome }) => outcome === 'rejected')
@@ -179,23 +179,23 @@ function withoutSuccess(round: Round, waitMs: number): ClaimOutcome {
     const hasOptedOut = providers.some(({ name }) => attemptLog.hasOptedOutOf(name))
     return { state: 'failed', error: hasOptedOut ? 'opted_out' : 'invalid_recipient' }
   }
-  if (round.leftMs() <= 0) return round.outOfTime()
-  if (round.mayTryAgain()) return { state: 'pending', retryInMs: waitMs }
+  if (round.ttlMs() <= 0) return round.outOfTime()
+  if (round.mayTryAgain()) return { state: 'pending', retryInMs: retryInMs }
   return { state: 'failed', error: 'tries_used_up' }
 }
 
 /** Pause of a notice that only a newer worker can send. It grows with the age of the notice. */
-function newerWorkerPauseMs({ wantedAtMs }: OpenNotice): number {
-  const ageMs = performance.now() - wantedAtMs
-  return Math.min(Math.max(ageMs / 4, soonestNewerMs), latestNewerMs)
+function newerWorkerRetryMs({ wantedAtMs }: OpenNotice): number {
+  const waitedDurationMs = performance.now() - wantedAtMs
+  return Math.min(Math.max(waitedDurationMs / 4, soonestNewerRetryMs), latestNewerRetryMs)
 }
 
 /** Pause before a query: a provider needs time before it knows the outcome. */
-function unknownPauseMs({ providers, attemptLog, pauseMs, askAgainMs }: Round): number {
+function unknownRetryMs({ providers, attemptLog, nextRetryMs, queryRetryMs }: Round): number {
   const canBeAsked = attemptLog
     .unknowns()
     .some(({ provider }) =>
       providers.some(({ name, query }) => query && (provider === null || provider === name)),
     )
-  return canBeAsked ? askAgainMs : pauseMs()
+  return canBeAsked ? queryRetryMs : nextRetryMs()
 }

@@ -26,14 +26,14 @@ interface Sections {
  * Time for the answer to a message that was handed over, in addition to the time limit of a call. Some mail servers scan a
  * mail for many seconds before they accept it. The call keeps its slot meanwhile, so this time is not longer.
  */
-export const answerMsFor = (timeoutMs: number) => 6 * timeoutMs
+export const answerTimeoutFor = (timeoutMs: number) => 6 * timeoutMs
 
 type GuardedProviders = ReadonlyMap<string, WatchedProvider>
 
 interface DeliveryDeps
   extends Omit<
     DeliverDeps,
-    'providersFor' | 'resolveUnknown' | 'retry' | 'timeoutMs' | 'answerMs'
+    'providersFor' | 'resolveUnknown' | 'retry' | 'timeoutMs' | 'answerTimeoutMs'
   > {
   file: Sections
   providers: readonly Provider[]
@@ -66,7 +66,7 @@ export function startDelivery(deps: DeliveryDeps): DeliveryWorker[] {
     resolveUnknown: createResolveUnknown({ findReceipt }),
     retry: retryPolicies(file.delivery),
     timeoutMs,
-    answerMs: answerMsFor(timeoutMs),
+    answerTimeoutMs: answerTimeoutFor(timeoutMs),
   })
   const notes = startWorkerNotes({
     redis,
@@ -100,7 +100,7 @@ function guardProviders(deps: DeliveryDeps): GuardedProviders {
     const one = createGuardedProvider(provider, {
       acquireSendPermit,
       timeoutMs: file.delivery.timeout,
-      answerMs: answerMsFor(file.delivery.timeout),
+      answerTimeoutMs: answerTimeoutFor(file.delivery.timeout),
       isOwnKind: deps.ownKinds.has(provider.kind),
       onCircuit(isOpen) {
         metrics.circuitOpen.set({ provider: name }, isOpen ? 1 : 0)

@@ -39,7 +39,7 @@ export interface Wish<Stopped> {
   /** Whether another provider can send the message. */
   hasOther: boolean
   /** Time until the end of the message, which bounds each wait and the call. */
-  leftMs: () => number
+  ttlMs: () => number
   /** Claims the message for one call. Returns the reason if it must not be called. */
   claim: () => Promise<Stopped | undefined>
 }
@@ -56,10 +56,10 @@ export type GuardedProvider = Omit<WatchedProvider, 'close'>
 const maxWaiting = 200
 
 /** At the usual pace, messages are claimed this long before their call. A claim takes less time. */
-const aheadMs = 40
+const claimDurationMs = 40
 // A claimed message waits no longer for a slot, because its code may be replaced meanwhile. It is then given back, and
 // comes again after the same time.
-const giveBackMs = 250
+const slotTimeoutMs = 250
 
 export function createGuardedProvider(
   provider: Provider,
@@ -68,7 +68,7 @@ export function createGuardedProvider(
     /** Time limit of a call, until the message is handed over, and of a query. */
     timeoutMs: number
     /** Further time for a late answer. A second try beside a message that was handed over could double it. */
-    answerMs?: number
+    answerTimeoutMs?: number
     /** See timed-calls.ts. */
     isOwnKind?: boolean
     onCircuit: (isOpen: boolean) => void
@@ -78,7 +78,7 @@ export function createGuardedProvider(
     onFault: (noticeId: string, error: unknown) => void
   },
 ) {
-  const { acquireSendPermit, timeoutMs, answerMs = 0, onPostponing = () => {} } = deps
+  const { acquireSendPermit, timeoutMs, answerTimeoutMs = 0, onPostponing = () => {} } = deps
   const { timedCall, stop: stopCalls } = createTimedCalls(provider, deps)
   const callSlots = createSlots(() => provider.slots)
   const places = createSlots(() => provider.slots + ahead(), maxWaiting)
@@ -87,7 +87,7 @@ export function createGuardedProvider(
     if (isOpen) places.dismiss()
   })
   const postponedShare = createPostponedShare(onPostponing)
-  const ahead = () => Math.floor((provider.slots * aheadMs) / callSlots.usualMs())
+  const ahead = () => Math.floor((provider.slots * claimDurationMs) / callSlots.usualDurationMs())
 
   /** Calls the provider once with this message, or returns why it was not called. */
   async function inTurn<Stopped>(
@@ -109,7 +109,7 @@ export function createGuardedProvider(
   }
 
   /** The states of one turn. Each returns why the turn ends; undefined: the next state follows. */
-  function createTurn(message: Message, { isUrgent, hasOther, leftMs }: Wish<unknown>) {
+  function createTurn(message: Message, { isUrgent, hasOther, ttlMs }: Wish<unknown>) {
     const weight = provider.slotsFor?.(message) ?? 1
     let place: Slot | undefined
     let passage: Passage | undefined
@@ -127,8 +127,8 @@ export function createGuardedProvider(
       async line() {
         const deferred = circuit.away(isUrgent)
         if (deferred) return deferred
-        const withinMs = circuit.isOpen() ? 0 : leftMs()
-        place = await places.take({ isUrgent, weight, withinMs, isPatient: !hasOther })
+        const timeoutMs = circuit.isOpen() ? 0 : ttlMs()
+        place = await places.take({ isUrgent, weight, timeoutMs, isPatient: !hasOther })
         if (!place.granted) return withoutSlot(place.retryInMs)
         const deferredSince = circuit.away(isUrgent)
         if (!deferredSince) passage = circuit.enter()
@@ -142,27 +142,33 @@ export function createGuardedProvider(
       },
 
       async slot() {
-        const startMs = performance.now()
-        slot = await callSlots.take({ isUrgent, weight, withinMs: giveBackMs, isPatient: false })
+        const startedAtMs = performance.now()
+        slot = await callSlots.take({
+          isUrgent,
+          weight,
+          timeoutMs: slotTimeoutMs,
+          isPatient: false,
+        })
         // A process that stood still may have lost the claim. Its timer did not run either.
-        const isLate = performance.now() - startMs > giveBackMs
-        return !slot.granted || isLate || leftMs() <= 0 ? withoutSlot(giveBackMs) : awaySince()
+        const isLate = performance.now() - startedAtMs > slotTimeoutMs
+        return !slot.granted || isLate || ttlMs() <= 0 ? withoutSlot(slotTimeoutMs) : awaySince()
       },
 
       async call(): Promise<Answered> {
-        const [startedAt, startMs] = [new Date(), performance.now()]
-        const limitMs = Math.ceil(Math.min(timeoutMs + answerMs, leftMs()))
-        const limits = { limitMs, stoppedLimitMs: Math.min(timeoutMs, limitMs) }
+        const [startedAt, startedAtMs] = [new Date(), performance.now()]
+        const callTimeoutMs = Math.ceil(Math.min(timeoutMs + answerTimeoutMs, ttlMs()))
+        const stoppedTimeoutMs = Math.min(timeoutMs, callTimeoutMs)
+        const timeouts = { timeoutMs: callTimeoutMs, stoppedTimeoutMs }
         result = await traced(callSpan(provider.name), async () => {
           const answer = await (passage as Passage).call((onAlive) =>
-            timedCall(limits, message, (signal) => provider.send(message, signal, onAlive)),
+            timedCall(timeouts, message, (signal) => provider.send(message, signal, onAlive)),
           )
           const error = answer.kind === 'accepted' ? undefined : answer.kind
           noteInSpan({ 'postern.outcome': answer.kind }, error)
           return answer
         })
         postponedShare.add(message.to, result)
-        return { kind: 'answered', result, startedAt, durationMs: performance.now() - startMs }
+        return { kind: 'answered', result, startedAt, durationMs: performance.now() - startedAtMs }
       },
 
       async giveBack() {
@@ -181,12 +187,12 @@ export function createGuardedProvider(
   /** The outcome of an `unknown` send, if the provider supports queries. */
   async function query(sent: SentMessage): Promise<SendResult> {
     // A query uses the same connections as sends, and a message waits for its answer.
-    const wanted = { isUrgent: true, weight: 1, withinMs: timeoutMs, isPatient: true }
+    const wanted = { isUrgent: true, weight: 1, timeoutMs, isPatient: true }
     const slot = await callSlots.take(wanted)
     if (!slot.granted) return { kind: 'unknown', detail: 'the provider is busy' }
     try {
       return await timedCall(
-        { limitMs: timeoutMs },
+        { timeoutMs },
         sent,
         (signal) => provider.query?.(sent, signal) as Promise<SendResult>,
       )

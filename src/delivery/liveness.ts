@@ -6,23 +6,23 @@
 import type { Channel } from '../base/channel.ts'
 import type { Producer } from '../notice/producer.ts'
 
-const stuckAfterMs = 60_000
-const lookEveryMs = 5_000
+const stuckTimeoutMs = 60_000
+const lookSpacingMs = 5_000
 
 export interface Watched {
   channel: Channel
-  idleMs(): number
+  idleDurationMs(): number
 }
 
 export function startLiveness(deps: {
   workers: readonly Watched[]
   depths: Producer['depths']
-  stuckAfterMs?: number
-  lookEveryMs?: number
+  stuckTimeoutMs?: number
+  lookSpacingMs?: number
 }) {
   const { workers, depths } = deps
   /** By channel, the time since which every look has found waiting jobs. */
-  const waitingSinceMs = new Map<Channel, number>()
+  const waitingAtMs = new Map<Channel, number>()
 
   async function look() {
     const counts = await depths().catch(() => [])
@@ -32,22 +32,24 @@ export function startLiveness(deps: {
         .map(({ channel }) => channel),
     )
     for (const { channel } of workers) {
-      if (!waiting.has(channel)) waitingSinceMs.delete(channel)
-      else if (!waitingSinceMs.has(channel)) waitingSinceMs.set(channel, performance.now())
+      if (!waiting.has(channel)) waitingAtMs.delete(channel)
+      else if (!waitingAtMs.has(channel)) waitingAtMs.set(channel, performance.now())
     }
   }
 
-  const timer = setInterval(look, deps.lookEveryMs ?? lookEveryMs)
+  const timer = setInterval(look, deps.lookSpacingMs ?? lookSpacingMs)
   timer.unref()
 
   return {
     /** Reasons to replace this process; empty if there are none. */
     reasonsNotLive(): string[] {
-      const limitMs = deps.stuckAfterMs ?? stuckAfterMs
-      return workers.flatMap(({ channel, idleMs }) => {
-        const sinceMs = waitingSinceMs.get(channel)
+      const timeoutMs = deps.stuckTimeoutMs ?? stuckTimeoutMs
+      return workers.flatMap(({ channel, idleDurationMs }) => {
+        const sinceAtMs = waitingAtMs.get(channel)
         const isStuck =
-          sinceMs !== undefined && performance.now() - sinceMs > limitMs && idleMs() > limitMs
+          sinceAtMs !== undefined &&
+          performance.now() - sinceAtMs > timeoutMs &&
+          idleDurationMs() > timeoutMs
         return isStuck ? [`${channel} jobs are waiting and the worker starts none`] : []
       })
     },

@@ -9,7 +9,7 @@ import type { SendResult } from '../providers/provider.ts'
 
 const maxRecipients = 20
 const leastPostponed = 18
-const keptMs = 600_000
+const answerTtlMs = 600_000
 
 /** `onChange` is called when the provider begins or ends to postpone nearly all recipients. */
 export function createPostponedShare(onChange: (isNearlyAll: boolean) => void) {
@@ -20,7 +20,7 @@ export function createPostponedShare(onChange: (isNearlyAll: boolean) => void) {
 
   function compare(): void {
     const nowMs = performance.now()
-    for (const [to, { atMs }] of answers) if (atMs + keptMs <= nowMs) answers.delete(to)
+    for (const [to, { atMs }] of answers) if (atMs + answerTtlMs <= nowMs) answers.delete(to)
     const all = [...answers.values()]
     const postponed = all.filter(({ isPostponed }) => isPostponed).length
     const before = isNearlyAll
@@ -30,7 +30,7 @@ export function createPostponedShare(onChange: (isNearlyAll: boolean) => void) {
     // Without further answers, it ends with the first answer that is too old.
     const [oldest] = all
     if (isNearlyAll && oldest) {
-      timer = setTimeout(compare, Math.ceil(oldest.atMs + keptMs - nowMs)).unref()
+      timer = setTimeout(compare, Math.ceil(oldest.atMs + answerTtlMs - nowMs)).unref()
     }
   }
 

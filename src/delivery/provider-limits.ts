@@ -43,7 +43,7 @@ export type AcquireSendPermit = ReturnType<typeof createSendPermits>['acquireSen
 
 const limiterRetryMs = 1_000
 /** A code that waits for the pace may come back this much later than its return time. */
-const lateMs = 500
+const lateDurationMs = 500
 const free: SendPermit = { granted: true, release: async () => {} }
 
 interface Deps {
@@ -68,7 +68,7 @@ export function createSendPermits(deps: Deps, entries: Entries) {
     }
   }
   setLimits(entries)
-  const quotaCheckInMs = createCheckTimes()
+  const quotaRetryMs = createCheckTimes()
 
   /** Acquires a permit for a message to this recipient, which takes `calls` of the pace. */
   async function acquireSendPermit(
@@ -84,8 +84,8 @@ export function createSendPermits(deps: Deps, entries: Entries) {
     // A message with more calls than the pace ever admits at once takes all of it.
     const fields = { name: provider, to, calls: Math.min(calls, line.mostCalls) }
     try {
-      const codesWaitMs = isUrgent ? 0 : await line.codesWaitMs()
-      if (codesWaitMs > 0) return await line.turnAway(false, codesWaitMs)
+      const codesRetryMs = isUrgent ? 0 : await line.codesRetryMs()
+      if (codesRetryMs > 0) return await line.turnAway(false, codesRetryMs)
       const decision = await limiter.acquire(provider, fields, { requestId })
       if (decision.admitted) {
         return {
@@ -98,7 +98,7 @@ export function createSendPermits(deps: Deps, entries: Entries) {
       }
       const { rule, retryAfterMs } = decision
       if (rule === 'quota') {
-        return { granted: false, reason: 'quota', retryInMs: quotaCheckInMs(retryAfterMs) }
+        return { granted: false, reason: 'quota', retryInMs: quotaRetryMs(retryAfterMs) }
       }
       return await line.turnAway(isUrgent, retryAfterMs)
     } catch (error) {
@@ -122,9 +122,9 @@ function createPaceLine(
 ) {
   const windows = limiter.windows(provider).filter(({ rule }) => rule === 'pace')
   const spacings = windows.map(({ windowMs = 0, limit }) => windowMs / Math.max(1, limit))
-  const codeTimes = createReturnTimes(captchaPauses.longestPauseMs)
+  const codeTimes = createReturnTimes(captchaPauses.longestRetryMs)
   const bulkTimes = createPlaces()
-  const checkInMs = createCheckTimes()
+  const checkRetryMs = createCheckTimes()
   // Contains the pace, so that a reload does not keep bulk messages waiting for an earlier pace.
   const codesWaitKey = `${keyPrefix}codes-wait:${provider}:${pace}`
   return {
@@ -132,20 +132,20 @@ function createPaceLine(
     mostCalls: Math.max(1, Math.min(...windows.map(({ limit }) => limit))),
 
     /** Until then, permits are left to waiting codes. At most 0: no code waits. */
-    codesWaitMs: async () => (pace ? reachRedis(redis.pttl(codesWaitKey)) : 0),
+    codesRetryMs: async () => (pace ? reachRedis(redis.pttl(codesWaitKey)) : 0),
 
-    async turnAway(isUrgent: boolean, soonestMs: number): Promise<SendPermit> {
+    async turnAway(isUrgent: boolean, soonestRetryMs: number): Promise<SendPermit> {
       const spacingMs = Math.max(0, ...spacings)
       if (!isUrgent) {
-        return { granted: false, reason: 'pace', retryInMs: bulkTimes(soonestMs, spacingMs) }
+        return { granted: false, reason: 'pace', retryInMs: bulkTimes(soonestRetryMs, spacingMs) }
       }
-      const retryInMs = checkInMs(codeTimes(true, soonestMs, spacingMs))
-      const waitMs = Math.ceil(retryInMs + lateMs)
+      const retryInMs = checkRetryMs(codeTimes(true, soonestRetryMs, spacingMs))
+      const ttlMs = Math.ceil(retryInMs + lateDurationMs)
       // Another code may come back later, also to another worker, so the time is never made shorter.
       await reachRedis(
         Promise.all([
-          redis.set(codesWaitKey, '', 'PX', waitMs, 'NX'),
-          redis.pexpire(codesWaitKey, waitMs, 'GT'),
+          redis.set(codesWaitKey, '', 'PX', ttlMs, 'NX'),
+          redis.pexpire(codesWaitKey, ttlMs, 'GT'),
         ]),
       )
       return { granted: false, reason: 'pace', retryInMs }

@@ -86,8 +86,8 @@ export function createRecordOutcome(deps: {
     metrics.finished.inc({ ...labels, state })
     noteInSpan({ 'postern.state': state }, error)
     if (outcome.state === 'sent') {
-      const waitedMs = Math.max(0, performance.now() - notice.wantedAtMs)
-      metrics.acceptedToSentSeconds.observe(labels, waitedMs / 1_000)
+      const waitedDurationMs = Math.max(0, performance.now() - notice.wantedAtMs)
+      metrics.acceptedToSentSeconds.observe(labels, waitedDurationMs / 1_000)
     } else {
       metrics.unsent.inc({ ...labels, reason: outcome.error })
     }

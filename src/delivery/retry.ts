@@ -45,13 +45,13 @@ export interface RetryPolicy {
    * Short for codes, because a person waits. For notices, short enough that all are sent within a minute after a
    * provider returns.
    */
-  longestPauseMs: number
+  longestRetryMs: number
   /** Pause before the next query about an unknown attempt, and before the attempt is repeated. */
-  askAgainMs: number
+  queryRetryMs: number
 }
 
-export const captchaPauses = { longestPauseMs: 30_000, askAgainMs: 5_000 } as const
-export const noticePauses = { longestPauseMs: 50_000, askAgainMs: 60_000 } as const
+export const captchaPauses = { longestRetryMs: 30_000, queryRetryMs: 5_000 } as const
+export const noticePauses = { longestRetryMs: 50_000, queryRetryMs: 60_000 } as const
 
 /** A code that may have arrived is repeated only once, because the waiting person can request another one. */
 export function retryPolicies({
@@ -64,7 +64,7 @@ export function retryPolicies({
   } satisfies Record<string, RetryPolicy>
 }
 
-const firstPauseMs = 500
+const firstRetryMs = 500
 
 export function mayTryAgain(attempts: readonly Attempt[], policy: RetryPolicy): boolean {
   const open = unknowns(attempts)
@@ -86,5 +86,5 @@ export function unknowns(attempts: readonly Attempt[]): Attempt[] {
 }
 
 /** Pause before a message is offered again, by the number of its calls. */
-export const pauseMs = (calls: number, longestPauseMs: number) =>
-  backoffMs(calls, firstPauseMs, longestPauseMs)
+export const growingRetryMs = (calls: number, longestRetryMs: number) =>
+  backoffMs(calls, firstRetryMs, longestRetryMs)

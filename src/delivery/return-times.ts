@@ -4,12 +4,12 @@
  * messages never move their return times.
  */
 export function createReturnTimes(
-  longestUrgentMs = Number.POSITIVE_INFINITY,
-  longestBulkMs = longestUrgentMs,
+  longestUrgentRetryMs = Number.POSITIVE_INFINITY,
+  longestBulkRetryMs = longestUrgentRetryMs,
 ) {
-  const [urgent, bulk] = [createLine(longestUrgentMs), createLine(longestBulkMs)]
-  return (isUrgent: boolean, soonestMs: number, spacingMs: number) =>
-    (isUrgent ? urgent : bulk)(soonestMs, spacingMs)
+  const [urgent, bulk] = [createLine(longestUrgentRetryMs), createLine(longestBulkRetryMs)]
+  return (isUrgent: boolean, soonestRetryMs: number, spacingMs: number) =>
+    (isUrgent ? urgent : bulk)(soonestRetryMs, spacingMs)
 }
 
 export const deferralReasons = ['paused', 'circuit', 'busy', 'pace', 'quota', 'limiter'] as const
@@ -21,23 +21,23 @@ export interface Deferred {
   retryInMs: number
 }
 
-function createLine(longestMs: number) {
-  let lastMs = 0
+function createLine(longestRetryMs: number) {
+  let lastAtMs = 0
   /**
-   * Time until the message comes back: at least `soonestMs`, and `spacingMs` after the previous message. It is at most
-   * `soonestMs + longestMs`.
+   * Time until the message comes back: at least `soonestRetryMs`, and `spacingMs` after the previous message. It is at most
+   * `soonestRetryMs + longestRetryMs`.
    */
-  return function waitMs(soonestMs: number, spacingMs: number): number {
+  return function retryInMs(soonestRetryMs: number, spacingMs: number): number {
     const nowMs = performance.now()
-    const soonestAtMs = nowMs + soonestMs
-    lastMs = Math.min(Math.max(soonestAtMs, lastMs + spacingMs), soonestAtMs + longestMs)
-    return lastMs - nowMs
+    const soonestAtMs = nowMs + soonestRetryMs
+    lastAtMs = Math.min(Math.max(soonestAtMs, lastAtMs + spacingMs), soonestAtMs + longestRetryMs)
+    return lastAtMs - nowMs
   }
 }
 
 /** The longest wait for a limit, except for messages that are too many for it. */
-export const longestWaitMs = 60_000
-const soonestCheckMs = 20_000
+export const longestLimitRetryMs = 60_000
+const soonestCheckRetryMs = 20_000
 /** Each return costs two SQL statements and a question to the limiter, so they have this distance. */
 const checkSpacingMs = 5
 
@@ -48,21 +48,21 @@ const checkSpacingMs = 5
  */
 export function createCheckTimes() {
   const line = createLine(Number.POSITIVE_INFINITY)
-  return function checkInMs(waitMs: number): number {
-    if (waitMs <= longestWaitMs) return waitMs
-    return Math.min(waitMs, line(soonestCheckMs, checkSpacingMs))
+  return function checkRetryMs(retryInMs: number): number {
+    if (retryInMs <= longestLimitRetryMs) return retryInMs
+    return Math.min(retryInMs, line(soonestCheckRetryMs, checkSpacingMs))
   }
 }
 
 /** Places in a line for the next minute, as `createReturnTimes` gives them. Without a place, a message comes back to check. */
 export function createPlaces() {
-  const checkInMs = createCheckTimes()
-  let lastMs = 0
-  return function waitMs(soonestMs: number, spacingMs: number): number {
+  const checkRetryMs = createCheckTimes()
+  let lastAtMs = 0
+  return function retryInMs(soonestRetryMs: number, spacingMs: number): number {
     const nowMs = performance.now()
-    const placeMs = Math.max(nowMs + soonestMs, lastMs + spacingMs)
+    const placeAtMs = Math.max(nowMs + soonestRetryMs, lastAtMs + spacingMs)
     // A message that will check must take no place, or the line would grow with each check.
-    if (placeMs - nowMs <= longestWaitMs) lastMs = placeMs
-    return checkInMs(placeMs - nowMs)
+    if (placeAtMs - nowMs <= longestLimitRetryMs) lastAtMs = placeAtMs
+    return checkRetryMs(placeAtMs - nowMs)
   }
 }

@@ -9,7 +9,7 @@ import { startCountdown } from '../base/deadline.ts'
 import type { Log } from '../base/log.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
-import { type Claim, type ClaimAsked, claimMsFor, type OpenNotice } from '../notice/claim.ts'
+import { type Claim, type ClaimAsked, claimTtlFor, type OpenNotice } from '../notice/claim.ts'
 import type { Producer } from '../notice/producer.ts'
 import type { NoticeKind } from '../notice/states.ts'
 import type { NoticeStore } from '../notice/store.ts'
@@ -23,7 +23,7 @@ import {
   expired,
   outcomeUnknown,
 } from './record-outcome.ts'
-import { mayTryAgain, pauseMs, type RetryPolicy } from './retry.ts'
+import { growingRetryMs, mayTryAgain, type RetryPolicy } from './retry.ts'
 
 /** The message must not be sent: its outcome, or undefined if another worker has the notice. */
 export interface Stopped {
@@ -32,13 +32,13 @@ export interface Stopped {
 }
 
 /** The next step of the queue with this job. */
-export type Verdict = { done: true } | { done: false; againInMs: number }
+export type Verdict = { done: true } | { done: false; retryInMs: number }
 
 /** Redis ends a code up to this long before its notice ends, because the code is stored before the notice. */
-const codeEndsEarlierMs = 3_000
+const shorterCodeTtlMs = 3_000
 
 /** After this time, the claim of a lost answer has ended in any case. */
-const takeBackForMs = 60_000
+const takeBackTimeoutMs = 60_000
 const maxUnanswered = 10_000
 
 export const done: Verdict = { done: true }
@@ -57,13 +57,13 @@ export function createRounds(deps: {
   /** Time limit of one provider call, until the message is handed over. */
   timeoutMs: number
   /** Further time for the answer. */
-  answerMs?: number
+  answerTimeoutMs?: number
   metrics: DeliveryMetrics
   log: Log
 }) {
-  const { store, settleCode, isRefused, timeoutMs, answerMs = 0 } = deps
+  const { store, settleCode, isRefused, timeoutMs, answerTimeoutMs = 0 } = deps
   const recordOutcome = createRecordOutcome(deps)
-  const unanswered = createUntilAnswered({ maxAgeMs: takeBackForMs, maxEntries: maxUnanswered })
+  const unanswered = createUntilAnswered({ maxAgeMs: takeBackTimeoutMs, maxEntries: maxUnanswered })
 
   /**
    * Claims the notice. A claim without an answer may be committed. Then nothing would be called until the claim ended, and
@@ -87,9 +87,9 @@ export function createRounds(deps: {
   /** Extends the claim if the answer to its call is late, so that no other try begins beside it. */
   function keepClaim(claimed: Pick<OpenNotice, 'id' | 'claims'>): () => void {
     const key = `extend ${claimed.id}`
-    const ms = answerMs + claimMsFor(timeoutMs)
+    const ms = answerTimeoutMs + claimTtlFor(timeoutMs)
     const stop = startCountdown(timeoutMs, () => {
-      if (answerMs > 0) unanswered.add(key, () => store.extend({ ...claimed, ms }))
+      if (answerTimeoutMs > 0) unanswered.add(key, () => store.extend({ ...claimed, ms }))
     })
     return () => {
       stop()
@@ -102,23 +102,23 @@ export function createRounds(deps: {
     const retry = deps.retry[notice.kind]
     const isUrgent = notice.kind === 'captcha'
     let { claims } = notice
-    let deadlineMs = performance.now() + notice.remainingMs
+    let endsAtMs = performance.now() + notice.ttlMs
     let stopKeeping: (() => void) | undefined
 
     /** Time until the end of the notice. */
-    const leftMs = () => deadlineMs - performance.now()
+    const ttlMs = () => endsAtMs - performance.now()
 
     /** The pause grows with every call for the notice. */
-    const longerPauseMs = (calls = attemptLog.calls()) => pauseMs(calls, retry.longestPauseMs)
+    const nextRetryMs = (calls = attemptLog.calls()) => growingRetryMs(calls, retry.longestRetryMs)
 
     /** PostgreSQL's time. */
-    const nowMs = () => notice.expiresAtMs - leftMs()
+    const nowMs = () => notice.expiresAtMs - ttlMs()
 
     /** For a message that the provider postponed: the time of its next call. */
     function againAt(result: SendResult): string | undefined {
       if (result.kind !== 'postponed') return undefined
-      const waitMs = result.retryAfterMs ?? longerPauseMs(attemptLog.calls() + 1)
-      return new Date(nowMs() + waitMs).toISOString()
+      const retryInMs = result.retryAfterMs ?? nextRetryMs(attemptLog.calls() + 1)
+      return new Date(nowMs() + retryInMs).toISOString()
     }
 
     /** The outcome of a notice whose time ended, with the reason for its last wait. */
@@ -137,10 +137,11 @@ export function createRounds(deps: {
       try {
         if (notice.kind !== 'captcha') return undefined
         const settled = await settleCode(notice)
-        if (settled === 'lost' && leftMs() < codeEndsEarlierMs) return outOfTime()
+        if (settled === 'lost' && ttlMs() < shorterCodeTtlMs) return outOfTime()
         return settled === 'current' ? undefined : expired(`code_${settled}`)
       } catch (error) {
-        if (error instanceof Unavailable) return { state: 'pending', retryInMs: pauseMs(2, 10_000) }
+        if (error instanceof Unavailable)
+          return { state: 'pending', retryInMs: growingRetryMs(2, 10_000) }
         throw error
       }
     }
@@ -150,17 +151,17 @@ export function createRounds(deps: {
       providers,
       attemptLog,
       isUrgent,
-      leftMs,
+      ttlMs,
       outOfTime,
       mayTryAgain: () => mayTryAgain(attemptLog.all(), retry),
 
-      pauseMs: longerPauseMs,
+      nextRetryMs,
 
       /** Time until this provider accepts the message, if it postponed the message; at most 0 if it may accept it now. */
-      postponedForMs: (name: string) => Date.parse(attemptLog.againAt(name) ?? '1970') - nowMs(),
+      postponedRetryMs: (name: string) => Date.parse(attemptLog.againAt(name) ?? '1970') - nowMs(),
 
       /** Pause before another query about a call with unknown outcome. */
-      askAgainMs: retry.askAgainMs,
+      queryRetryMs: retry.queryRetryMs,
 
       /** Whether the notice has a claim without an outcome. */
       isClaimed: () => stopKeeping !== undefined,
@@ -174,9 +175,9 @@ export function createRounds(deps: {
         ])
         if (!claim) return { kind: 'stopped', outcome: undefined }
         claims = claim.claims
-        deadlineMs = performance.now() + claim.remainingMs
+        endsAtMs = performance.now() + claim.ttlMs
         stopKeeping = keepClaim({ id: notice.id, claims })
-        const outcome = leftMs() <= 0 ? outOfTime() : whyNot
+        const outcome = ttlMs() <= 0 ? outOfTime() : whyNot
         return outcome && { kind: 'stopped', outcome }
       },
 
@@ -197,9 +198,9 @@ export function createRounds(deps: {
           await recordOutcome(notice, claims, attemptLog, end)
           return done
         }
-        const retryInMs = Math.min(outcome.retryInMs, Math.max(0, leftMs()))
+        const retryInMs = Math.min(outcome.retryInMs, Math.max(0, ttlMs()))
         const isOurs = await recordOutcome(notice, claims, attemptLog, { ...outcome, retryInMs })
-        return isOurs ? { done: false, againInMs: retryInMs } : done
+        return isOurs ? { done: false, retryInMs: retryInMs } : done
       },
     }
   }

@@ -16,7 +16,7 @@ export interface SlotRequest {
   /** Number of slots for this call. If there are fewer, it takes all of them. */
   weight: number
   /** The longest wait for a slot. */
-  withinMs: number
+  timeoutMs: number
   /** No other provider can send the message, so it stays when others are sent away. */
   isPatient: boolean
 }
@@ -32,8 +32,8 @@ interface Waiting {
 const sentAway: Slot = { granted: false, retryInMs: 0 }
 
 /** The longest time until a message that was sent away comes back. */
-const longestAwayMs = 60_000
-const longestTimerMs = 2 ** 31 - 1
+const longestRetryMs = 60_000
+const longestTimeoutMs = 2 ** 31 - 1
 
 /** `count` returns the number of slots, which may change. */
 export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_INFINITY) {
@@ -42,11 +42,11 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
   let inUse = 0
   let isClosed = false
   /** Usual time that a slot is in use. */
-  let usualMs = 100
-  const returnTimes = createReturnTimes(longestAwayMs / 2)
+  let usualDurationMs = 100
+  const returnTimes = createReturnTimes(longestRetryMs / 2)
 
   function grant(weight: number): Slot {
-    const startMs = performance.now()
+    const startedAtMs = performance.now()
     let isLeft = false
     inUse += weight
     return {
@@ -55,7 +55,7 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
         if (isLeft) return
         isLeft = true
         inUse -= weight
-        usualMs += (performance.now() - startMs - usualMs) / 10
+        usualDurationMs += (performance.now() - startedAtMs - usualDurationMs) / 10
         admitNext()
       },
     }
@@ -75,18 +75,18 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
 
   /** Sends a message away until the line has moved on. Each comes back one usual call after the previous one. */
   function turnedAway(isUrgent: boolean): Slot {
-    const spacingMs = usualMs / count()
-    const lineMs = (urgent.length + bulk.length) * spacingMs
-    const retryInMs = returnTimes(isUrgent, Math.min(lineMs, longestAwayMs) / 2, spacingMs)
+    const spacingMs = usualDurationMs / count()
+    const lineDurationMs = (urgent.length + bulk.length) * spacingMs
+    const retryInMs = returnTimes(isUrgent, Math.min(lineDurationMs, longestRetryMs) / 2, spacingMs)
     return { granted: false, retryInMs }
   }
 
   return {
-    usualMs: () => usualMs,
+    usualDurationMs: () => usualDurationMs,
 
     /** Waits in line for a slot. The caller must free the slot. */
     async take(request: SlotRequest): Promise<Slot> {
-      const { isUrgent, isPatient, withinMs, weight } = request
+      const { isUrgent, isPatient, timeoutMs, weight } = request
       const waiting = urgent.length + bulk.length
       if (isClosed) return sentAway
       // A code passes bulk notices, also one that waits for more slots than are free.
@@ -115,7 +115,7 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
             // The removed message may have needed more slots than were free.
             admitNext()
           },
-          Math.min(withinMs, longestTimerMs),
+          Math.min(timeoutMs, longestTimeoutMs),
         )
         line.push(one)
       })

@@ -7,11 +7,11 @@ import type { Provider, SendResult } from '../providers/provider.ts'
 import { faultWithoutQuotes, type Quotable, readResult } from './read-result.ts'
 
 /** Extra time for a provider that overruns its time limit. After it, the call counts as unknown. */
-const overrunMs = 1_000
+const overrunTimeoutMs = 1_000
 
 interface TimeLimits {
-  limitMs: number
-  stoppedLimitMs?: number
+  timeoutMs: number
+  stoppedTimeoutMs?: number
 }
 
 export function createTimedCalls(
@@ -32,21 +32,21 @@ export function createTimedCalls(
   const quotable = (message: Quotable): Quotable => (deps.isOwnKind ? { to: message.to } : message)
 
   /**
-   * Makes a call that ends after `limitMs`. While the worker stops, it ends after `stoppedLimitMs` from its begin, or at once
+   * Makes a call that ends after `timeoutMs`. While the worker stops, it ends after `stoppedTimeoutMs` from its begin, or at once
    * if it has lasted longer.
    */
   async function timedCall(
-    { limitMs, stoppedLimitMs = limitMs }: TimeLimits,
+    { timeoutMs, stoppedTimeoutMs = timeoutMs }: TimeLimits,
     message: Quotable & { noticeId: string },
     call: (signal: AbortSignal) => Promise<SendResult>,
   ): Promise<SendResult> {
     const controller = new AbortController()
-    const stopCountdown = startCountdown(limitMs, () => controller.abort())
+    const stopCountdown = startCountdown(timeoutMs, () => controller.abort())
     let mayEnd = false
     const endIfStopping = () => {
       if (mayEnd && isStopping) controller.abort()
     }
-    const stopShorter = startCountdown(stoppedLimitMs, () => {
+    const stopShorter = startCountdown(stoppedTimeoutMs, () => {
       mayEnd = true
       endIfStopping()
     })
@@ -81,5 +81,5 @@ function withOverrun(call: Promise<unknown>, signal: AbortSignal): Promise<unkno
     signal.addEventListener('abort', () => resolve(), { once: true })
   })
   const late = () => ({ kind: 'unknown', detail: 'the provider did not end in time' })
-  return Promise.race([call, aborted.then(() => orLate(call, overrunMs, late))])
+  return Promise.race([call, aborted.then(() => orLate(call, overrunTimeoutMs, late))])
 }

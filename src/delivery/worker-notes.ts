@@ -16,9 +16,9 @@ export interface WorkerNote {
   openForMs?: Readonly<Record<string, number>>
 }
 
-const usualEveryMs = 3_000
+const usualSpacingMs = 3_000
 /** Time to live of a note. If a note is late or lost, the worker stays listed. */
-const holdsMs = 15_000
+const noteTtlMs = 15_000
 
 const script = loadScript('note-worker-1')
 const keyOf = (keyPrefix: string) => `${keyPrefix}workers`
@@ -28,29 +28,29 @@ export function startWorkerNotes(deps: {
   keyPrefix: string
   /** The state of each provider now. */
   look: () => WorkerNote['providers']
-  everyMs?: number
+  spacingMs?: number
 }) {
-  const { redis, keyPrefix, look, everyMs = usualEveryMs } = deps
+  const { redis, keyPrefix, look, spacingMs = usualSpacingMs } = deps
   const id = randomUUID()
   /** When each breaker was first seen open, by `performance.now()`. */
-  let openSinceMs: Readonly<Record<string, number>> = {}
+  let openedAtMs: Readonly<Record<string, number>> = {}
 
   function noteNow(): WorkerNote {
     const providers = look()
     const nowMs = performance.now()
     const open = Object.keys(providers).filter((name) => providers[name] === 'circuit')
-    openSinceMs = Object.fromEntries(open.map((name) => [name, openSinceMs[name] ?? nowMs]))
+    openedAtMs = Object.fromEntries(open.map((name) => [name, openedAtMs[name] ?? nowMs]))
     const openForMs = Object.fromEntries(
-      open.map((name) => [name, Math.round(nowMs - (openSinceMs[name] ?? nowMs))]),
+      open.map((name) => [name, Math.round(nowMs - (openedAtMs[name] ?? nowMs))]),
     )
     return { providers, openForMs }
   }
 
-  const say = (note: string) => script.run(redis, [keyOf(keyPrefix)], [id, note, holdsMs])
+  const say = (note: string) => script.run(redis, [keyOf(keyPrefix)], [id, note, noteTtlMs])
   const saying = repeat(async () => {
     // The next note replaces a lost one.
     await say(JSON.stringify(noteNow())).catch(() => {})
-    return everyMs
+    return spacingMs
   }, 0)
 
   return {
@@ -66,6 +66,6 @@ export async function readWorkerNotes(
   redis: RedisClient,
   keyPrefix: string,
 ): Promise<WorkerNote[]> {
-  const notes = await reachRedis(script.run(redis, [keyOf(keyPrefix)], ['', '', holdsMs]))
+  const notes = await reachRedis(script.run(redis, [keyOf(keyPrefix)], ['', '', noteTtlMs]))
   return (notes as string[]).map((note) => JSON.parse(note) as WorkerNote)
 }

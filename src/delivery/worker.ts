@@ -8,10 +8,10 @@ import type { Verdict } from './round.ts'
 import { createSlots } from './slots.ts'
 
 /** Pause before a job whose row could not be claimed is tried again. */
-const againAfterFaultMs = 1_000
+const faultRetryMs = 1_000
 
 /** A stop waits this long for Redis. A job whose end is not stored runs again, and finds its notice ended. */
-const redisMs = 2_000
+const redisTimeoutMs = 2_000
 
 export type DeliveryWorker = ReturnType<typeof startDeliveryWorker>
 
@@ -27,7 +27,7 @@ export function startDeliveryWorker(deps: {
 }) {
   const { channel, connection, keyPrefix, concurrency, deliver, producer, log } = deps
   const places = createSlots(() => concurrency)
-  let lastProgressMs = performance.now()
+  let progressAtMs = performance.now()
   let active = 0
   let onIdle = () => {}
 
@@ -44,21 +44,21 @@ export function startDeliveryWorker(deps: {
     active++
     const waits = await Promise.all(
       ids.map(async (id) => {
-        const delayMs = await deliverInTurn(id, isUrgent)
+        const retryInMs = await deliverInTurn(id, isUrgent)
         // It does not wait for the rest of the job, which may wait long for a provider.
-        if (delayMs !== undefined && ids.length > 1) {
-          const added = producer.add({ id, channel, kind, delayMs })
+        if (retryInMs !== undefined && ids.length > 1) {
+          const added = producer.add({ id, channel, kind, retryInMs })
           adding.push(added.catch((error) => void failures.push(error)))
         }
-        return delayMs
+        return retryInMs
       }),
     )
     active--
-    lastProgressMs = performance.now()
+    progressAtMs = performance.now()
     if (active === 0) onIdle()
-    const [waitMs] = waits
-    if (ids.length === 1 && waitMs !== undefined) {
-      await job.moveToDelayed(Date.now() + waitMs, token)
+    const [retryInMs] = waits
+    if (ids.length === 1 && retryInMs !== undefined) {
+      await job.moveToDelayed(Date.now() + retryInMs, token)
       throw new DelayedError()
     }
     await Promise.all(adding)
@@ -70,15 +70,15 @@ export function startDeliveryWorker(deps: {
    * notices without a place come back at once.
    */
   async function deliverInTurn(id: string, isUrgent: boolean): Promise<number | undefined> {
-    const wish = { isUrgent, weight: 1, withinMs: Number.POSITIVE_INFINITY, isPatient: true }
+    const wish = { isUrgent, weight: 1, timeoutMs: Number.POSITIVE_INFINITY, isPatient: true }
     const place = await places.take(wish)
     if (!place.granted) return 0
     try {
       const verdict = await deliver(id)
-      return verdict.done ? undefined : Math.ceil(verdict.againInMs)
+      return verdict.done ? undefined : Math.ceil(verdict.retryInMs)
     } catch (error) {
       log.jobFailed(id, error)
-      return Math.ceil(againAfterFaultMs * (0.5 + Math.random()))
+      return Math.ceil(faultRetryMs * (0.5 + Math.random()))
     } finally {
       place.leave()
     }
@@ -115,7 +115,7 @@ export function startDeliveryWorker(deps: {
       again = setTimeout(async () => {
         await of.close(true)
         if (!isClosing) worker = start()
-      }, againAfterFaultMs)
+      }, faultRetryMs)
       return
     }
     await of.run().catch((error) => log.connectionFailed('queue', error))
@@ -124,7 +124,7 @@ export function startDeliveryWorker(deps: {
   return {
     channel,
     /** Milliseconds since its last job ended; 0 while a job runs. */
-    idleMs: () => (active > 0 ? 0 : performance.now() - lastProgressMs),
+    idleDurationMs: () => (active > 0 ? 0 : performance.now() - progressAtMs),
     /** Accepts no more jobs. Resolves when the jobs under way have ended, and does not wait for an absent Redis. */
     async close(): Promise<void> {
       isClosing = true
@@ -137,9 +137,9 @@ export function startDeliveryWorker(deps: {
       let isPaused = false
       do {
         if (active > 0) await new Promise<void>((resolve) => (onIdle = resolve))
-        isPaused = await orLate(paused, redisMs, () => false)
+        isPaused = await orLate(paused, redisTimeoutMs, () => false)
       } while (!isPaused && active > 0)
-      await orLate(worker.close(true), redisMs, () => {})
+      await orLate(worker.close(true), redisTimeoutMs, () => {})
     },
   }
 }

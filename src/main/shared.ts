@@ -12,7 +12,7 @@ import type { PolicyFile } from '../config/policy-schema.ts'
 import { createSecrets, type Secrets } from '../crypto/secrets.ts'
 import { createLimiter, type Limiter, type RawPolicies } from '../limiter/index.ts'
 import { createBacklog } from '../notice/backlog.ts'
-import { claimMsFor } from '../notice/claim.ts'
+import { claimTtlFor } from '../notice/claim.ts'
 import { createEventOutbox } from '../notice/event-outbox.ts'
 import { createOptOuts } from '../notice/opt-outs.ts'
 import { createProducer } from '../notice/producer.ts'
@@ -101,7 +101,7 @@ function openStores(
   closers.onClose(() => producer.close())
   const hasSandbox = Object.values(file.providers).some(({ kind }) => kind === 'sandbox')
   const notices = createNoticeStore(database, {
-    claimMs: claimMsFor(file.delivery.timeout),
+    claimTtlMs: claimTtlFor(file.delivery.timeout),
     ...{ wantedEvents, suppressFor },
     onConverted: (conversion, count) => metrics.conversions.inc(conversion, count),
   })

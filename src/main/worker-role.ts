@@ -1,6 +1,6 @@
 /** The worker role: delivery, and all background tasks. */
 import { ownerOf } from '../captcha/code-store.ts'
-import { answerMsFor, startDelivery } from '../delivery/delivery.ts'
+import { answerTimeoutFor, startDelivery } from '../delivery/delivery.ts'
 import type { DeliveryWorker } from '../delivery/worker.ts'
 import { removeOldKeys } from '../notice/idempotency.ts'
 import { createProvider, createServes, ownKinds } from '../providers/kinds.ts'
@@ -23,7 +23,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
   for (const warning of shared.config.warnings) log.carrierWarning(warning)
   const deps: SandboxDeps = {
     timeoutMs: file.delivery.timeout,
-    answerMs: answerMsFor(file.delivery.timeout),
+    answerMs: answerTimeoutFor(file.delivery.timeout),
     concurrency: file.delivery.concurrency,
     clock: Date.now,
     onReceipt: (from, receipt) => receipts.take(from, [receipt]),

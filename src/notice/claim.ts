@@ -30,13 +30,13 @@ export interface OpenNotice {
   /** The time for which the sender wanted the message, by `performance.now()` of this process. */
   wantedAtMs: number
   /** The rest of its time to live, by PostgreSQL's clock; negative when it has expired. */
-  remainingMs: number
+  ttlMs: number
   /** The end of its time to live, in milliseconds since 1970. */
   expiresAtMs: number
   /** Its code passed. */
   hasPassed: boolean
   /** Milliseconds until its `sendAt`. 0 if that time has passed or there is none. */
-  opensInMs: number
+  retryInMs: number
   /** The sampled span of the request that made the notice. */
   traceParent: string | null
   /** See format.ts. */
@@ -62,7 +62,7 @@ export interface ClaimAsked extends Pick<OpenNotice, 'id' | 'claims'> {
 export interface Claim {
   claims: number
   /** The rest of the notice's time to live; negative when it has expired. */
-  remainingMs: number
+  ttlMs: number
 }
 
 /**
@@ -82,14 +82,15 @@ export function createFindOpen(database: Database, suppressFor: () => SuppressFo
     maxConcurrent: 1,
     ...readSpacing,
     async run(ids) {
-      const rows = await database.query<Omit<OpenNotice, 'wantedAtMs'> & { waitedMs: number }>(
-        'notice-open',
-        openSql,
-        [ids, ...rangeOf(ids), suppressValues(suppressFor())],
-      )
+      const rows = await database.query<
+        Omit<OpenNotice, 'wantedAtMs'> & { waitedDurationMs: number }
+      >('notice-open', openSql, [ids, ...rangeOf(ids), suppressValues(suppressFor())])
       const nowMs = performance.now()
       const open = new Map(
-        rows.map(({ waitedMs, ...row }) => [row.id, { ...row, wantedAtMs: nowMs - waitedMs }]),
+        rows.map(({ waitedDurationMs, ...row }) => [
+          row.id,
+          { ...row, wantedAtMs: nowMs - waitedDurationMs },
+        ]),
       )
       return ids.map((id) => open.get(id) ?? null)
     },
@@ -97,13 +98,13 @@ export function createFindOpen(database: Database, suppressFor: () => SuppressFo
 }
 
 /** A claim lasts longer than one provider call and its bookkeeping. */
-export const claimMsFor = (callMs: number) => callMs * 2 + 2_000
+export const claimTtlFor = (callTimeoutMs: number) => callTimeoutMs * 2 + 2_000
 
 /**
- * Claims a notice for `claimMs`, in which the worker may call a provider. Null if another worker has claimed it since
+ * Claims a notice for `claimTtlMs`, in which the worker may call a provider. Null if another worker has claimed it since
  * the read, or its `sendAt` is still to come.
  */
-export function createClaim(database: Database, claimMs: number) {
+export function createClaim(database: Database, claimTtlMs: number) {
   // The worker has a turn at a provider already, so this batcher has no spacing.
   return createBatcher<ClaimAsked, Claim | null>({
     maxItems: 100,
@@ -111,7 +112,7 @@ export function createClaim(database: Database, claimMs: number) {
     async run(notices) {
       const rows = await database.query<Claim & { id: string }>('notice-claim', claimSql, [
         ...columns(notices, ['id', 'claims', ({ by }) => by && JSON.stringify(by)]),
-        claimMs,
+        claimTtlMs,
         ...rangeOf(notices.map(({ id }) => id)),
       ])
       const claimed = new Map(rows.map((row) => [row.id, row]))
@@ -162,7 +163,7 @@ export function createTakeBack(database: Database) {
   })
 }
 
-const remainingMs = `(extract(epoch FROM n.expires_at - now()) * 1000)::float8 AS "remainingMs"`
+const ttlMs = `(extract(epoch FROM n.expires_at - now()) * 1000)::float8 AS "ttlMs"`
 
 /**
  * Repeats the condition of the join in a form that always uses the primary key. The planner does not know the length
@@ -186,9 +187,9 @@ const openSql = `
          coalesce(n.code_end = 'passed', false) AS "hasPassed", n.format,
          n.verification_id AS "verificationId",
          n.trace_parent AS "traceParent", ${suppressedSql(4)} AS suppressions,
-         (extract(epoch FROM now() - coalesce(n.send_at, n.created_at)) * 1000)::float8 AS "waitedMs",
-         ${remainingMs}, (extract(epoch FROM n.expires_at) * 1000)::float8 AS "expiresAtMs",
-         coalesce(greatest(0, extract(epoch FROM n.send_at - now()) * 1000), 0)::float8 AS "opensInMs"
+         (extract(epoch FROM now() - coalesce(n.send_at, n.created_at)) * 1000)::float8 AS "waitedDurationMs",
+         ${ttlMs}, (extract(epoch FROM n.expires_at) * 1000)::float8 AS "expiresAtMs",
+         coalesce(greatest(0, extract(epoch FROM n.send_at - now()) * 1000), 0)::float8 AS "retryInMs"
   FROM notice n
   WHERE ${amongIds(2)} AND n.state = 'pending'`
 
@@ -201,7 +202,7 @@ const claimSql = `
   FROM unnest($1::uuid[], $2::int[], $3::jsonb[]) AS seen (id, claims, claim)
   WHERE n.id = seen.id AND n.claims = seen.claims AND ${amongIds(5)} AND n.state = 'pending'
     AND (n.send_at IS NULL OR n.send_at <= now())
-  RETURNING n.id, n.claims, ${remainingMs}`
+  RETURNING n.id, n.claims, ${ttlMs}`
 
 const extendSql = `
   UPDATE notice n SET due_at = now() + kept.ms * interval '1 millisecond'

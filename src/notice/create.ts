@@ -54,7 +54,7 @@ export interface CreatedNotice extends PreparedNotice {
 export type CreateNotice = ReturnType<typeof createNoticeCreator>['createNotice']
 
 /** Closing the row is tried for this time. A row that appears later is sent only if the checks of delivery allow it. */
-const abandonForMs = 300_000
+const abandonTimeoutMs = 300_000
 const maxUnanswered = 10_000
 
 export function createNoticeCreator(deps: {
@@ -71,7 +71,7 @@ export function createNoticeCreator(deps: {
   nowMs: () => number
 }) {
   const { store, producer, hashesOf, seal, metrics, log, isTestRecipient, nowMs } = deps
-  const unanswered = createUntilAnswered({ maxAgeMs: abandonForMs, maxEntries: maxUnanswered })
+  const unanswered = createUntilAnswered({ maxAgeMs: abandonTimeoutMs, maxEntries: maxUnanswered })
   const abandon = createBatcher<string, void>({
     maxItems: 200,
     maxConcurrent: 1,
@@ -105,8 +105,8 @@ export function createNoticeCreator(deps: {
       return createdAt
     }
     metrics.accepted.inc({ kind, channel })
-    const delayMs = Math.max(0, (notice.sendAt?.getTime() ?? 0) - Date.now())
-    producer.add({ id, kind, channel, delayMs }).catch((error) => log.enqueueFailed(1, error))
+    const retryInMs = Math.max(0, (notice.sendAt?.getTime() ?? 0) - Date.now())
+    producer.add({ id, kind, channel, retryInMs }).catch((error) => log.enqueueFailed(1, error))
     return withTimes(notice, createdAt)
   }
 

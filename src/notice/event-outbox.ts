@@ -19,14 +19,14 @@ export interface NewEvent {
 export interface TakenEvent extends NewEvent {
   /** The number of attempts, this one included. */
   tries: number
-  /** The event is older than `oldAfterMs`. */
+  /** The event is older than `oldDurationMs`. */
   isOld: boolean
 }
 
 export interface EndedLease {
   id: string
   /** The pause before the next attempt. Undefined if the event was accepted or given up. */
-  pauseMs?: number
+  retryInMs?: number
   /** The event keeps the number of tries that it had before this lease. */
   isNoTry?: true
 }
@@ -62,18 +62,18 @@ export function createEventOutbox(database: Database) {
       },
     }),
 
-    /** Leases up to `limit` due events for `leaseMs`. Two workers never get the same event. */
-    take(limit: number, leaseMs: number, oldAfterMs: number): Promise<TakenEvent[]> {
-      return database.query<TakenEvent>('event-take', takeSql, [limit, leaseMs, oldAfterMs])
+    /** Leases up to `limit` due events for `leaseTtlMs`. Two workers never get the same event. */
+    take(limit: number, leaseTtlMs: number, oldDurationMs: number): Promise<TakenEvent[]> {
+      return database.query<TakenEvent>('event-take', takeSql, [limit, leaseTtlMs, oldDurationMs])
     },
 
     /** Ends leases: makes events due after their pause, and deletes events without a pause. */
     async settle(events: readonly EndedLease[]): Promise<void> {
-      const over = events.filter(({ pauseMs }) => pauseMs === undefined)
-      const again = events.filter(({ pauseMs }) => pauseMs !== undefined)
+      const over = events.filter(({ retryInMs }) => retryInMs === undefined)
+      const again = events.filter(({ retryInMs }) => retryInMs !== undefined)
       if (over.length > 0) await database.query('event-remove', removeSql, columns(over, ['id']))
       if (again.length > 0) {
-        const values = columns(again, ['id', 'pauseMs', ({ isNoTry }) => isNoTry ?? false])
+        const values = columns(again, ['id', 'retryInMs', ({ isNoTry }) => isNoTry ?? false])
         await database.query('event-again', againSql, values)
       }
     },

@@ -19,7 +19,7 @@ export interface ProviderCounts {
   failed: number
 }
 
-/** Number of notices by duration, in steps of about 9 %. See `medianMs`. */
+/** Number of notices by duration, in steps of about 9 %. See `medianDurationMs`. */
 export type Durations = ReadonlyMap<number, number>
 
 export interface HourCounts {
@@ -48,9 +48,9 @@ interface Row {
 
 export function createHourCounts(database: Database, limit = maxLookedAt) {
   return {
-    /** Counts the hour that begins at `fromMs`, for these apps; for every app if `apps` is undefined. */
-    async countHour(apps: readonly string[] | undefined, fromMs: number): Promise<HourCounts> {
-      const range = [idFloor(fromMs), idFloor(fromMs + hourMs)]
+    /** Counts the hour that begins at `fromAtMs`, for these apps; for every app if `apps` is undefined. */
+    async countHour(apps: readonly string[] | undefined, fromAtMs: number): Promise<HourCounts> {
+      const range = [idFloor(fromAtMs), idFloor(fromAtMs + hourMs)]
       const values = [...range, limit, apps ?? null]
       const rows = await database.query<Row>('notice-hour', hourSql, values)
       const durations = (by: 'providerStep' | 'receiptStep') =>
@@ -68,7 +68,7 @@ export function createHourCounts(database: Database, limit = maxLookedAt) {
 }
 
 /** The median of all durations together, within 5 % or 1 ms; undefined if there are none. */
-export function medianMs(durations: readonly Durations[]): number | undefined {
+export function medianDurationMs(durations: readonly Durations[]): number | undefined {
   const counts = new Map<number, number>()
   for (const [step, count] of durations.flatMap((one) => [...one])) {
     counts.set(step, (counts.get(step) ?? 0) + count)

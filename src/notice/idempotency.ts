@@ -30,14 +30,14 @@ export type ReserveResult =
   | { kind: 'reused' }
 
 /** Longer than any request takes. */
-const takeOverAfterMs = 30_000
-const keptForMs = 86_400_000
+const takeOverTimeoutMs = 30_000
+const keptTtlMs = 86_400_000
 const perRemoval = 1_000
-/** Storing an answer is tried this long. After `takeOverAfterMs` a repeat takes over. */
-const keepTryingForMs = 20_000
+/** Storing an answer is tried this long. After `takeOverTimeoutMs` a repeat takes over. */
+const keepTryingTimeoutMs = 20_000
 const maxUnanswered = 10_000
 const keysPerLook = 100
-const looksApartMs = 10
+const looksSpacingMs = 10
 /** The most keys that wait for a look-up. Twenty statements look up this number. */
 const maxLooking = 2_000
 
@@ -52,18 +52,21 @@ export type Idempotency = ReturnType<typeof createIdempotency>
 
 export function createIdempotency(database: Database) {
   const sha256 = (text: string) => createHash('sha256').update(text).digest()
-  const unanswered = createUntilAnswered({ maxAgeMs: keepTryingForMs, maxEntries: maxUnanswered })
+  const unanswered = createUntilAnswered({
+    maxAgeMs: keepTryingTimeoutMs,
+    maxEntries: maxUnanswered,
+  })
   let looking = 0
   const look = createBatcher<{ app: string; hash: Buffer }, boolean>({
     async run(keys) {
-      const values = [keys.map(({ app }) => app), keys.map(({ hash }) => hash), keptForMs]
+      const values = [keys.map(({ app }) => app), keys.map(({ hash }) => hash), keptTtlMs]
       const rows = await database.query<{ place: string }>('idempotency-look', lookSql, values)
       const places = new Set(rows.map(({ place }) => Number(place)))
       return keys.map((_, index) => places.has(index + 1))
     },
     maxItems: keysPerLook,
     maxConcurrent: 1,
-    spacingMs: looksApartMs,
+    spacingMs: looksSpacingMs,
   })
 
   return {
@@ -95,8 +98,8 @@ export function createIdempotency(database: Database) {
         sha256(key),
         requestHashes,
         noticeId,
-        takeOverAfterMs,
-        keptForMs,
+        takeOverTimeoutMs,
+        keptTtlMs,
       ])
       // There is no row if another reservation was committed during this statement.
       const row = rows[0]
@@ -153,7 +156,7 @@ export function createIdempotency(database: Database) {
 
 /** Removes some keys older than a day. Returns their number. */
 export async function removeOldKeys(database: Database): Promise<number> {
-  const rows = await database.query('idempotency-remove', removeSql, [keptForMs, perRemoval])
+  const rows = await database.query('idempotency-remove', removeSql, [keptTtlMs, perRemoval])
   return rows.length
 }
 

@@ -32,7 +32,7 @@ export interface SendJob {
   channel: Channel
   kind: NoticeKind
   /** The job does not run before this time has passed. */
-  delayMs?: number
+  retryInMs?: number
   /** The notice is due by PostgreSQL's clock, so an existing delayed job runs now. A worker's clock does not decide. */
   isOverdue?: boolean
 }
@@ -60,7 +60,7 @@ export function queueSpan(
 
 /** The job of these notices, which are of one kind. Only a job of one notice can be delayed. */
 export function jobOf(notices: readonly SendJob[]) {
-  const [{ id, kind, delayMs = 0 }, ...others] = notices as [SendJob, ...SendJob[]]
+  const [{ id, kind, retryInMs = 0 }, ...others] = notices as [SendJob, ...SendJob[]]
   const isOne = others.length === 0
   return {
     name: 'send',
@@ -72,7 +72,7 @@ export function jobOf(notices: readonly SendJob[]) {
       ...(isOne ? { jobId: id } : {}),
       // Jobs without a priority run first, so codes overtake bulk notices.
       ...(kind === 'notice' ? { priority: 1 } : {}),
-      ...(delayMs > 0 ? { delay: delayMs } : {}),
+      ...(retryInMs > 0 ? { delay: retryInMs } : {}),
     },
   }
 }

@@ -18,15 +18,15 @@ import type { NoticeKind } from './states.ts'
 export type LowEnd = Readonly<Record<NoticeKind, string>>
 
 /** A statement that makes a notice due may commit this long after its due time. */
-const lateCommitMs = 15_000
+const lateCommitDurationMs = 15_000
 const ownTimeoutMs = 60_000
 /** A caller waits this long for the first search. */
-const patienceMs = 1_000
+const answerTimeoutMs = 1_000
 
-/** A search that takes longer than `slowMs` is followed by a rest of `restFactor` times as long. */
-export function createLowEnd(database: Database, slowMs = 200, restFactor = 100) {
+/** A search that takes longer than `slowDurationMs` is followed by a rest of `restFactor` times as long. */
+export function createLowEnd(database: Database, slowDurationMs = 200, restFactor = 100) {
   let known: LowEnd | undefined
-  let tookMs = 0
+  let durationMs = 0
   let againAtMs = 0
   let searching: Promise<void> | undefined
 
@@ -53,24 +53,24 @@ export function createLowEnd(database: Database, slowMs = 200, restFactor = 100)
   }
 
   async function timed<Result>(search: () => Promise<Result>): Promise<Result> {
-    const startMs = performance.now()
+    const startedAtMs = performance.now()
     try {
       return await search()
     } finally {
-      tookMs = performance.now() - startMs
-      againAtMs = tookMs > slowMs ? performance.now() + tookMs * restFactor : 0
+      durationMs = performance.now() - startedAtMs
+      againAtMs = durationMs > slowDurationMs ? performance.now() + durationMs * restFactor : 0
     }
   }
 
-  async function search(from: LowEnd, marginMs: number): Promise<LowEnd> {
-    const rows = await database.query<LowEnd>('notice-low-end', lowEndSql, [from, marginMs])
+  async function search(from: LowEnd, marginDurationMs: number): Promise<LowEnd> {
+    const rows = await database.query<LowEnd>('notice-low-end', lowEndSql, [from, marginDurationMs])
     return rows[0] as LowEnd
   }
 
   /** Throws Unavailable, also while the first search takes long. */
   return async function findLowEnd(): Promise<LowEnd> {
     const isDue = performance.now() >= againAtMs
-    if (isDue && tookMs <= slowMs) {
+    if (isDue && durationMs <= slowDurationMs) {
       try {
         known = await timed(() => search(fromBeginning, 0))
         return known
@@ -79,11 +79,11 @@ export function createLowEnd(database: Database, slowMs = 200, restFactor = 100)
       }
     } else if (known && isDue) void searchSlowly().catch(() => {})
     if (!known) {
-      await orLate(searchSlowly(), patienceMs, () => {
+      await orLate(searchSlowly(), answerTimeoutMs, () => {
         throw new Unavailable('postgresql', undefined, tooManyDead)
       })
     }
-    known = await search(known ?? fromBeginning, lateCommitMs)
+    known = await search(known ?? fromBeginning, lateCommitDurationMs)
     return known
   }
 }

@@ -21,7 +21,7 @@ import type { NoticeKind } from './states.ts'
  * Time limit for the steps of one key. Every request must get its answer within 2.5 s, even when servers are away. That
  * leaves 0.3 s for all other work.
  */
-const answerWithinMs = 2_200
+const answerTimeoutMs = 2_200
 const turnsOfPages = { maxUnderWay: 2, maxWaiting: 200, maxWaitMs: 1_000 }
 
 /** The request, with all its members. */
@@ -54,7 +54,7 @@ export function createOncePerKey(idempotency: Idempotency) {
 
   return {
     /** The deadline for the answer to a request that begins now, by `performance.now()`. */
-    answerBy: () => performance.now() + answerWithinMs,
+    answerBy: () => performance.now() + answerTimeoutMs,
 
     /** True if the key is unused now. All callers share one statement at a time, which writes nothing. */
     async isNew(key: IdempotencyKey, caller: Caller, answerBy: number): Promise<boolean> {

@@ -20,28 +20,28 @@ export function createOverdue(database: Database) {
   const findLowEnd = createLowEnd(database)
   return {
     /**
-     * Takes up to `limit` open notices of a kind that are overdue by `graceMs`, because no job or worker has them. The
-     * same step makes them `pending` and due again in `againInMs`, so several callers never take the same notice.
+     * Takes up to `limit` open notices of a kind that are overdue by `graceTimeoutMs`, because no job or worker has them. The
+     * same step makes them `pending` and due again in `retryInMs`, so several callers never take the same notice.
      */
-    async takeOverdue(kind: NoticeKind, limit: number, graceMs: number, againInMs: number) {
+    async takeOverdue(kind: NoticeKind, limit: number, graceTimeoutMs: number, retryInMs: number) {
       const from = await findLowEnd()
       return database.query<OverdueNotice>('notice-overdue', overdueSql, [
         kind,
         limit,
-        graceMs,
-        againInMs,
+        graceTimeoutMs,
+        retryInMs,
         from[kind],
       ])
     },
 
     /**
-     * Takes bulk notices that become due in more than `beyondMs`, although only limits or pauses of providers hold them
-     * back. The same step makes them due in `againInMs`. `from`: the due time of the latest notice of the call before.
+     * Takes bulk notices that become due in more than `beyondRetryMs`, although only limits or pauses of providers hold them
+     * back. The same step makes them due in `retryInMs`. `from`: the due time of the latest notice of the call before.
      * It is returned as `latest`; undefined after the last notice. `dueAt`: the new due time of all. A call reads 5,000
      * notices at most.
      */
-    async takeParked(limit: number, beyondMs: number, againInMs: number, from = '-infinity') {
-      const values = [limit, beyondMs, againInMs, from]
+    async takeParked(limit: number, beyondRetryMs: number, retryInMs: number, from = '-infinity') {
+      const values = [limit, beyondRetryMs, retryInMs, from]
       const rows = await database.query<OverdueNotice & { latest: string; dueAt: string }>(
         'notice-parked',
         parkedSql,

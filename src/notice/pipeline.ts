@@ -128,8 +128,8 @@ export function createPipeline(deps: {
   ): Promise<Accepted | undefined> {
     const row = await store.adopt(notice.app, notice.id)
     if (!row || (await steps.isAlive?.(notice, row.isOpen)) === false) return undefined
-    const waitMs = await quota.nextInMs(policy, fields)
-    return acceptedAs({ ...notice, ...row }, await steps.answer(notice), nowMs() + waitMs)
+    const retryInMs = await quota.nextInMs(policy, fields)
+    return acceptedAs({ ...notice, ...row }, await steps.answer(notice), nowMs() + retryInMs)
   }
 
   async function make(

@@ -18,7 +18,7 @@ type JobState = (typeof jobStates)[number]
 export type Producer = ReturnType<typeof createProducer>
 
 /** Limits an add, because BullMQ waits for a connection without limit. */
-const addDeadlineMs = 2_000
+const addTimeoutMs = 2_000
 
 /** Puts notices on the queue. All notices of one event-loop tick go in one command per channel. */
 export function createProducer(connection: ConnectionOptions, keyPrefix: string) {
@@ -91,7 +91,7 @@ async function runNow(queue: Queue<JobData>, job: Job<JobData>): Promise<void> {
 }
 
 /** A job of one notice has its id, so another add changes nothing. It can also be delayed or promoted. */
-const isAlone = ({ delayMs = 0, isOverdue = false }: SendJob) => delayMs > 0 || isOverdue
+const isAlone = ({ retryInMs = 0, isOverdue = false }: SendJob) => retryInMs > 0 || isOverdue
 
 /** Groups of notices that can be in one job: codes with codes, and bulk with bulk. */
 function sharedJobs(notices: readonly SendJob[]): SendJob[][] {
@@ -105,6 +105,6 @@ function sharedJobs(notices: readonly SendJob[]): SendJob[][] {
 }
 
 const inTime = <Result>(work: Promise<Result>) =>
-  orLate(work, addDeadlineMs, () => {
-    throw new Error(`no answer within ${addDeadlineMs} ms`)
+  orLate(work, addTimeoutMs, () => {
+    throw new Error(`no answer within ${addTimeoutMs} ms`)
   })

@@ -43,7 +43,7 @@ type Fate = Receipt['outcome'] | 'repeated' | 'unmatched' | 'other_recipient'
 /** The results that operators can correct. */
 export type UnusedReceipt = 'malformed' | 'unmatched' | 'other_recipient'
 
-const keptForMs = 3_600_000
+const keptTtlMs = 3_600_000
 const perSweep = 500
 /** A bound, because a sweep must end when the process stops. */
 const sweepsPerPass = 20
@@ -126,7 +126,7 @@ export function createReceipts(
   async function sweepSome(): Promise<number> {
     const rows = await database.query<Row & { isOver: boolean }>('receipt-again', againSql, [
       perSweep,
-      keptForMs,
+      keptTtlMs,
     ])
     // Applied in the order of arrival, because the first receipt counts.
     const fates = await Promise.all(rows.map((row) => apply(row)))

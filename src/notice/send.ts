@@ -15,7 +15,7 @@ export interface NoticeAsked extends SendAsked {
 
 export type SendNotice = ReturnType<typeof createSendNotice>
 
-const furthestAheadMs = 7 * 86_400_000
+const furthestRetryMs = 7 * 86_400_000
 const policy = 'notice'
 
 export function createSendNotice(deps: {
@@ -37,9 +37,9 @@ export function createSendNotice(deps: {
     if ('outcome' in message) return message
     const { to, locale, country, params, providers } = message
     const sendAt = asked.sendAt === undefined ? undefined : new Date(asked.sendAt)
-    const aheadMs = (sendAt?.getTime() ?? 0) - nowMs()
-    if (aheadMs > furthestAheadMs) return invalidRequest('sendAt', 'tooFarAhead')
-    const ahead = aheadMs > 0 ? { sendAt } : {}
+    const sendRetryMs = (sendAt?.getTime() ?? 0) - nowMs()
+    if (sendRetryMs > furthestRetryMs) return invalidRequest('sendAt', 'tooFarAhead')
+    const ahead = sendRetryMs > 0 ? { sendAt } : {}
     const { app } = caller
     const named = { app, kind: 'notice', channel, to, template, locale } as const
     const draft = { ...named, ttlMs, providers, ...ahead }

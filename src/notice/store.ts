@@ -30,7 +30,7 @@ export type NoticeStore = ReturnType<typeof createNoticeStore>
 export function createNoticeStore(
   database: Database,
   options: {
-    claimMs: number
+    claimTtlMs: number
     /** The events to write for moves. */
     wantedEvents?: WantedEvents
     /** How long reports about a recipient hold. */
@@ -43,7 +43,7 @@ export function createNoticeStore(
   const suppressFor = options.suppressFor ?? (() => defaultSuppressFor)
   const insert = createInsert(database, suppressFor)
   const findOpen = createFindOpen(database, suppressFor)
-  const claim = createClaim(database, options.claimMs)
+  const claim = createClaim(database, options.claimTtlMs)
   const record = createRecord(database, options.wantedEvents, onConverted)
   return {
     insert: (notice: NewNotice) => insert(notice),

@@ -65,9 +65,9 @@ export function createVerifications(database: Database) {
       return row
     },
 
-    /** Leases due verifications for `leaseMs`, one for each of the ids. Two workers never get the same. */
-    takeDueWays(ids: readonly NoticeId[], leaseMs: number): Promise<DueVerification[]> {
-      return database.query<DueVerification>('verification-take', takeSql, [ids, leaseMs])
+    /** Leases due verifications for `leaseTtlMs`, one for each of the ids. Two workers never get the same. */
+    takeDueWays(ids: readonly NoticeId[], leaseTtlMs: number): Promise<DueVerification[]> {
+      return database.query<DueVerification>('verification-take', takeSql, [ids, leaseTtlMs])
     },
 
     /** Begins a way without a notice: a test recipient's, or with `null` all ways that are left. False if it was begun. */

@@ -45,7 +45,7 @@ const leaseMs = 3 * timeoutMs
 /** The pause after the first attempt. It doubles with every attempt. */
 const firstPauseMs = 5_000
 const longestPauseMs = 3_600_000
-const pauseMs = (tries: number) => backoffMs(tries, firstPauseMs, longestPauseMs)
+const retryInMs = (tries: number) => backoffMs(tries, firstPauseMs, longestPauseMs)
 const giveUpAfterMs = 86_400_000
 /** An event is given up after this many tries at least. Their pauses last about an hour, also after a day without workers. */
 const fewestTries = 10
@@ -121,12 +121,12 @@ export function startEventDispatcher(deps: DispatcherDeps): Repetition {
     if (silentForMs > 0) {
       if (isLast) return giveUp(event)
       // The pause grows as after a call, so that many events of a dead receiver cause little work.
-      return { pauseMs: Math.max(silentForMs + Math.random() * pollMs, pauseMs(tries)) }
+      return { retryInMs: Math.max(silentForMs + Math.random() * pollMs, retryInMs(tries)) }
     }
     const crowdedForMs = gate.crowdedForMs()
     if (crowdedForMs > 0) {
       crowded += 1
-      return { pauseMs: crowdedForMs, isNoTry: true }
+      return { retryInMs: crowdedForMs, isNoTry: true }
     }
     const outcome = await gate.call(() => post(event, receiver, signal))
     if (outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300) {
@@ -138,7 +138,7 @@ export function startEventDispatcher(deps: DispatcherDeps): Repetition {
     metrics.events.inc({ type, outcome: 'failed' })
     const reason = outcome.kind === 'answered' ? `HTTP ${outcome.status}` : outcome.reason
     log.eventFailed({ eventId: id, type, tries, reason })
-    return { pauseMs: pauseMs(tries) }
+    return { retryInMs: retryInMs(tries) }
   }
 
   function post(

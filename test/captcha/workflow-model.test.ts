@@ -38,7 +38,7 @@ const secrets = createSecrets('a secret of at least thirty-two bytes')
 const options = { keyPrefix: redis.prefix, ttlMs: 300_000, triesPerCode: budget }
 const codes = createCodeStore(await redis.connect('code'), secrets, options)
 releaseLater(() => codes.close())
-const notices = createNoticeStore(database, { claimMs: 10_000 })
+const notices = createNoticeStore(database, { claimTtlMs: 10_000 })
 // biome-ignore lint/suspicious/noExplicitAny: the test counts nothing
 const silent: any = new Proxy({}, { get: () => ({ inc() {}, observe() {} }) })
 const receipts = createReceipts(database, silent)

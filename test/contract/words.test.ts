@@ -188,3 +188,20 @@ test('comments, messages, scripts and pages are read, and a phrase over two line
   const [passage] = passagesOf('README.md', ['/** A caller that has\n * come late. */'])
   expect(notUsed.some(([pattern]) => pattern.test(passage?.text ?? ''))).toBe(true)
 })
+
+/** Names of other rooms, and units. `openForMs` is stored. */
+const otherTimes =
+  /^(backoff|hour|lockedFor|maxAge|maxWait|minute|nextIn|openFor|spacingPerItem|unit|window)Ms$/
+
+test('a name of a time in src/delivery and src/notice ends in one of the six words of the glossary', () => {
+  const [row = ''] = /^\| \*\*time\*\* \|.*/m.exec(readSource('docs/concepts.md')) ?? []
+  const words = [...row.matchAll(/(?<!\*)\*(\w+)\*/g)].map(([, word]) => word)
+  expect(words).toHaveLength(6)
+  const allowed = new RegExp(`^nowMs$|(${words.join('|')})(In|After)?Ms$`, 'i')
+  const others = findFiles('src/{delivery,notice}/*.ts').flatMap((file) =>
+    (readSource(file).match(/\b[a-zA-Z]+Ms\b/g) ?? [])
+      .filter((name) => !allowed.test(name) && !otherTimes.test(name))
+      .map((name) => `${file}: ${name}`),
+  )
+  expect(others).toEqual([])
+})

@@ -52,13 +52,13 @@ test('circuit: five failures in a row open it, four do not, and a good answer be
   await good
   await fail(call, 4)
   expect(changes).toEqual([])
-  expect(circuit.openForMs()).toBe(0)
+  expect(circuit.openRetryMs()).toBe(0)
   await fail(call, 1)
   expect(changes).toEqual([true])
-  const openForMs = circuit.openForMs()
-  expect(openForMs).toBeGreaterThan(2_900)
+  const openRetryMs = circuit.openRetryMs()
+  expect(openRetryMs).toBeGreaterThan(2_900)
   await vi.advanceTimersByTimeAsync(1_000)
-  expect(circuit.openForMs()).toBe(openForMs - 1_000)
+  expect(circuit.openRetryMs()).toBe(openRetryMs - 1_000)
   expect(circuit.enter()).toBe(undefined)
 })
 
@@ -70,7 +70,7 @@ test('circuit: a dead provider is probed every 3 s, by one call at a time, and i
     const one = call(unavailable, 100)
     expect(one).toBeDefined()
     expect(circuit.enter()).toBe(undefined)
-    expect(circuit.openForMs()).toBeGreaterThan(0)
+    expect(circuit.openRetryMs()).toBeGreaterThan(0)
     await vi.advanceTimersByTimeAsync(100)
     await one
   }
@@ -80,7 +80,7 @@ test('circuit: a dead provider is probed every 3 s, by one call at a time, and i
   await vi.advanceTimersByTimeAsync(1)
   await good
   expect(changes).toEqual([true, false])
-  expect(circuit.openForMs()).toBe(0)
+  expect(circuit.openRetryMs()).toBe(0)
   // The probe took a moment. So calls that hang are noticed as soon as at the start.
   const hung = Array.from({ length: 5 }, () => call(unavailable, 2_000))
   await vi.advanceTimersByTimeAsync(slowMs)
@@ -142,9 +142,9 @@ const postponed: SendResult = { kind: 'postponed', detail: 'no answer in time' }
 function aliveAfter(
   circuit: ReturnType<typeof open>['circuit'],
   aliveMs: number,
-  answerMs: number,
+  answerTimeoutMs: number,
 ) {
-  return callThrough(circuit.enter(), postponed, answerMs, aliveMs)
+  return callThrough(circuit.enter(), postponed, answerTimeoutMs, aliveMs)
 }
 
 test('circuit: a far end that shows that it lives is not overdue, and its silence is not its usual time (I30)', async () => {
@@ -207,7 +207,7 @@ test('circuit: after a probe that failed the next one waits its time, from its e
   const probe = call(unavailable, 1_000)
   await vi.advanceTimersByTimeAsync(1_000)
   await probe
-  expect(circuit.openForMs()).toBeGreaterThan(2_900)
+  expect(circuit.openRetryMs()).toBeGreaterThan(2_900)
   expect(circuit.enter()).toBe(undefined)
   await vi.advanceTimersByTimeAsync(2_900)
   expect(circuit.enter()).toBe(undefined)

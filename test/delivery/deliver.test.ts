@@ -27,7 +27,7 @@ import { eventually } from '../tools/wait.ts'
 /** The delivery of one worker over a real table, with providers whose answers the test sets. */
 const { url, pool } = await testDatabase()
 const database = databaseAt(url, 4)
-const store = createNoticeStore(database, { claimMs: 10_000 })
+const store = createNoticeStore(database, { claimTtlMs: 10_000 })
 const secrets = createSecrets('a secret of at least thirty-two bytes')
 const templates = loadTemplates(join(import.meta.dirname, '../../templates'))
 const log = createLog({ level: 'silent', process: 'test' })
@@ -87,7 +87,7 @@ function worker(
     tries?: number
     metrics?: Metrics
     timeoutMs?: number
-    answerMs?: number
+    answerTimeoutMs?: number
     settleCode?: Parameters<typeof createDeliver>[0]['settleCode']
     store?: NoticeStore
     producer?: NonNullable<Parameters<typeof createDeliver>[0]['producer']>
@@ -96,7 +96,7 @@ function worker(
   const {
     tries = 5,
     timeoutMs = 60_000,
-    answerMs = 0,
+    answerTimeoutMs = 0,
     metrics = testMetrics(),
     settleCode = async () => 'current' as const,
   } = options
@@ -115,7 +115,7 @@ function worker(
       notice: { tries, unknownRetries: 1, ...noticePauses },
     },
     timeoutMs,
-    answerMs,
+    answerTimeoutMs,
     metrics,
     log,
   })
@@ -136,12 +136,12 @@ const withTurns = (name: string, inTurn: GuardedProvider['inTurn']): GuardedProv
 
 /** Each message has its turn at once, and is called as soon as it is claimed. */
 const turns =
-  (call: (leftMs: number) => Promise<SendResult>): GuardedProvider['inTurn'] =>
-  async (_, { claim, leftMs }) => {
+  (call: (ttlMs: number) => Promise<SendResult>): GuardedProvider['inTurn'] =>
+  async (_, { claim, ttlMs }) => {
     const stopped = await claim()
     if (stopped) return stopped
     const startedAt = new Date()
-    return { kind: 'answered', result: await call(leftMs()), startedAt, durationMs: 1 }
+    return { kind: 'answered', result: await call(ttlMs()), startedAt, durationMs: 1 }
   }
 
 /** No circuit and no pause delays a message, so every pass is a call. */
@@ -236,16 +236,16 @@ async function rowAtEnd(
 }
 
 test('a provider gets the time that remains: to the end of the notice', async () => {
-  let leftMs: number | undefined
+  let ttlMs: number | undefined
   const { guarded } = guardedOf('only', [
     async ({ endsAtMs = Number.NaN }) => {
-      leftMs = endsAtMs - performance.now()
+      ttlMs = endsAtMs - performance.now()
       return accepted
     },
   ])
   await untilDone(worker([guarded]), await created({ ttlMs: 60_000 }))
-  expect(leftMs).toBeLessThanOrEqual(60_000)
-  expect(leftMs).toBeGreaterThan(40_000)
+  expect(ttlMs).toBeLessThanOrEqual(60_000)
+  expect(ttlMs).toBeGreaterThan(40_000)
 })
 
 describe('what waits for a slot has not begun (I22)', () => {
@@ -302,8 +302,8 @@ describe('what waits for a slot has not begun (I22)', () => {
     await eventually(() => calls.length === 1)
     guarded.stopWaiting()
     expect(await Promise.all(waiting)).toEqual([
-      { done: false, againInMs: 0 },
-      { done: false, againInMs: 0 },
+      { done: false, retryInMs: 0 },
+      { done: false, retryInMs: 0 },
     ])
     for (const id of ids.slice(1)) {
       expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
@@ -366,7 +366,7 @@ describe('tries', () => {
   test('a provider that has refused it for good is not waited for: it comes back when the other may take it', async () => {
     const [never, later] = [gateless('a', [rejected]), gateless('b', [tooFast(9_000)])]
     const verdict = await worker([never.guarded, later.guarded])(await created())
-    expect(verdict.done ? 0 : verdict.againInMs).toBeGreaterThan(9_000)
+    expect(verdict.done ? 0 : verdict.retryInMs).toBeGreaterThan(9_000)
   })
 
   test('tries: 2 with three providers that reject → two calls, never three (22)', async () => {
@@ -417,7 +417,7 @@ describe('tries', () => {
     const deliver = worker([guarded])
     const id = await created({ ttlMs: 60_000 })
     const verdict = await deliver(id)
-    expect(verdict.done ? Number.NaN : verdict.againInMs).toBeLessThanOrEqual(60_000)
+    expect(verdict.done ? Number.NaN : verdict.retryInMs).toBeLessThanOrEqual(60_000)
     const { due_at, expires_at } = await rowOf(id)
     // The provider asked for a pause of an hour.
     expect(due_at.getTime()).toBeLessThanOrEqual(expires_at.getTime() + 10_000)
@@ -511,7 +511,7 @@ describe('an old worker meets what only a newer one knows (I27)', () => {
     await pool.query('UPDATE notice SET format = $2 WHERE id = $1', [id, format])
     const settleCode = async () => 'lost' as const
     const verdict = await worker([guarded], { settleCode })(id)
-    expect(verdict.done ? 0 : verdict.againInMs).toBeGreaterThanOrEqual(1_000)
+    expect(verdict.done ? 0 : verdict.retryInMs).toBeGreaterThanOrEqual(1_000)
     expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0, attempts: [] })
     expect(calls).toEqual([])
     // The template and locale that the newer worker knows.
@@ -556,7 +556,7 @@ test('a far end’s words that PostgreSQL does not take: written without them, t
 
 describe('answers of a provider', () => {
   const unknown: SendResult = { kind: 'unknown', detail: 'the answer was lost' }
-  const againInMs = (verdict: Verdict) => (verdict.done ? Number.NaN : verdict.againInMs)
+  const retryInMs = (verdict: Verdict) => (verdict.done ? Number.NaN : verdict.retryInMs)
   const isOpenRow = { state: 'pending', finished_at: null, provider: null, error: null }
 
   test('accepted: sent, by whom and under which id, and the variables are gone from the row', async () => {
@@ -641,10 +641,10 @@ describe('answers of a provider', () => {
     const { guarded } = guardedOf('a', [unavailable])
     const deliver = worker([guarded])
     const id = await created()
-    const first = againInMs(await deliver(id))
+    const first = retryInMs(await deliver(id))
     expect(first).toBeGreaterThanOrEqual(250)
     expect(first).toBeLessThanOrEqual(500)
-    const second = againInMs(await deliver(id))
+    const second = retryInMs(await deliver(id))
     expect(second).toBeGreaterThanOrEqual(500)
     expect(second).toBeLessThanOrEqual(1_000)
     expect(await rowOf(id)).toMatchObject(isOpenRow)
@@ -694,7 +694,7 @@ describe('answers of a provider', () => {
       },
     ])
     const id = await created()
-    expect(await deliver(id)).toEqual({ done: false, againInMs: 3_000 })
+    expect(await deliver(id)).toEqual({ done: false, retryInMs: 3_000 })
     await expectExpired(deliver, id, 'provider_away')
     expect(places).toBe(0)
     expect((await rowOf(id)).attempts).toEqual([])
@@ -706,7 +706,7 @@ describe('answers of a provider', () => {
     const id = await created({ ttlMs: 3_600_000 })
     const pauses: number[] = []
     for (let pass = 0; pass < 3; pass++) {
-      pauses.push(againInMs(await deliver(id)))
+      pauses.push(retryInMs(await deliver(id)))
       await endPausesOf(id)
     }
     expect(pauses[0]).toBeLessThanOrEqual(500)
@@ -726,11 +726,11 @@ describe('answers of a provider', () => {
     for (let pass = 0; pass < 5; pass++) {
       // Each pass has another worker, so the row has to keep the time.
       const verdict = await worker([a.guarded, b])(id)
-      expect(againInMs(verdict)).toBe(200)
+      expect(retryInMs(verdict)).toBe(200)
     }
     expect(a.calls).toHaveLength(1)
     expect(await rowOf(id)).toMatchObject(isOpenRow)
-    const lone = againInMs(await worker([a.guarded])(id))
+    const lone = retryInMs(await worker([a.guarded])(id))
     expect(lone).toBeGreaterThan(80_000)
     expect(lone).toBeLessThan(90_000)
     await endPausesOf(id)
@@ -745,7 +745,7 @@ describe('answers of a provider', () => {
     releaseLater(() => void vi.useRealTimers())
     await worker([guarded])(id)
     vi.useRealTimers()
-    const waitMs = againInMs(await worker([guarded])(id))
+    const waitMs = retryInMs(await worker([guarded])(id))
     expect(waitMs).toBeGreaterThan(80_000)
     expect(waitMs).toBeLessThan(90_000)
   })
@@ -766,7 +766,7 @@ describe('answers of a provider', () => {
     const deliver = worker([guarded])
     const id = await created()
     let waitMs = 0
-    for (let call = 0; call < 5; call++) waitMs = againInMs(await deliver(id))
+    for (let call = 0; call < 5; call++) waitMs = retryInMs(await deliver(id))
     // Without the provider's answer the pause would be 4 to 8 s by now.
     expect(waitMs).toBeGreaterThan(3_000)
     expect(waitMs).toBeLessThanOrEqual(3_500)
@@ -791,7 +791,7 @@ describe('answers of a provider', () => {
   test('throttled: again when it may, those that were kept waiting first, and no try is used', async () => {
     const { guarded } = guardedOf('a', [tooFast(3_000)])
     const id = await created()
-    const waitMs = againInMs(await worker([guarded], { tries: 1 })(id))
+    const waitMs = retryInMs(await worker([guarded], { tries: 1 })(id))
     expect(waitMs).toBeGreaterThan(3_000)
     expect(waitMs).toBeLessThanOrEqual(3_500)
     expect(await rowOf(id)).toMatchObject(isOpenRow)
@@ -802,7 +802,7 @@ describe('answers of a provider', () => {
     await eventually(async () => {
       const { guarded } = guardedOf('a', [unavailable])
       const id = await created({ ttlMs: 200 })
-      expect(againInMs(await worker([guarded])(id))).toBeLessThanOrEqual(200)
+      expect(retryInMs(await worker([guarded])(id))).toBeLessThanOrEqual(200)
     })
   })
 
@@ -863,7 +863,7 @@ describe('answers of a provider', () => {
   test('not before its sendAt, however early its job comes', async () => {
     const { guarded, calls } = guardedOf('a', [accepted])
     const id = await created({ sendAt: new Date(Date.now() + 60_000) })
-    const waitMs = againInMs(await worker([guarded])(id))
+    const waitMs = retryInMs(await worker([guarded])(id))
     expect(waitMs).toBeGreaterThan(50_000)
     expect(waitMs).toBeLessThanOrEqual(61_000)
     expect(calls).toEqual([])
@@ -901,8 +901,8 @@ describe('answers of a provider', () => {
     const told: object[] = []
     const guarded = (name: string) =>
       withTurns(name, async (message, wish) => {
-        const { isUrgent, leftMs, hasOther } = wish
-        told.push({ name, isUrgent, hasOther, isLong: leftMs() > 50_000 && leftMs() <= 60_000 })
+        const { isUrgent, ttlMs, hasOther } = wish
+        told.push({ name, isUrgent, hasOther, isLong: ttlMs() > 50_000 && ttlMs() <= 60_000 })
         return turns(async () => unavailable)(message, wish)
       })
     const deliver = worker([guarded('a'), guarded('b')])
@@ -922,8 +922,8 @@ describe('answers of a provider', () => {
     let callLeftMs = 0
     const guarded = withTurns(
       'a',
-      turns(async (leftMs) => {
-        callLeftMs = leftMs
+      turns(async (ttlMs) => {
+        callLeftMs = ttlMs
         return accepted
       }),
     )
@@ -942,7 +942,7 @@ describe('answers of a provider', () => {
 
     test('no worker holds it any more, and no try was made', async () => {
       const id = await created()
-      expect(againInMs(await worker([claimedAt('a', 'busy')])(id))).toBe(3_000)
+      expect(retryInMs(await worker([claimedAt('a', 'busy')])(id))).toBe(3_000)
       expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 1, attempts: [] })
     })
 
@@ -965,12 +965,12 @@ describe('answers of a provider', () => {
       withTurns(name, async () => ({ kind: 'deferred', reason, retryInMs }))
     const id = await created()
     const both = worker([held('a', 'paused', 9_000), held('b', 'circuit', 4_000)])
-    expect(againInMs(await both(id))).toBe(4_000)
+    expect(retryInMs(await both(id))).toBe(4_000)
     const reversed = worker([held('b', 'circuit', 4_000), held('a', 'paused', 9_000)])
-    expect(againInMs(await reversed(id))).toBe(4_000)
+    expect(retryInMs(await reversed(id))).toBe(4_000)
     // A message that only waits for its turn does not go to another provider. For any other reason it does.
     const b = guardedOf('b', [accepted])
-    expect(againInMs(await worker([held('a', 'pace', 7_000), b.guarded])(id))).toBe(7_000)
+    expect(retryInMs(await worker([held('a', 'pace', 7_000), b.guarded])(id))).toBe(7_000)
     expect(b.calls).toEqual([])
     expect((await worker([held('a', 'quota', 7_000), b.guarded])(id)).done).toBe(true)
     expect(await outcomesOf(id)).toEqual(['b accepted'])
@@ -1027,7 +1027,7 @@ test('an answer after the time limit: the claim is kept until then, no second tr
     turns(() => answered),
   )
   const other = guardedOf('other', [accepted])
-  const deliver = worker([slow, other.guarded], { timeoutMs: 20, answerMs: 600_000 })
+  const deliver = worker([slow, other.guarded], { timeoutMs: 20, answerTimeoutMs: 600_000 })
   const id = await created()
   const delivering = deliver(id)
   await eventually(async () => (await rowOf(id)).due_at.getTime() > Date.now() + 300_000)

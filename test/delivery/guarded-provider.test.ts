@@ -30,7 +30,7 @@ function open(
   more: Partial<Provider> & {
     acquireSendPermit?: AcquireSendPermit
     timeoutMs?: number
-    answerMs?: number
+    answerTimeoutMs?: number
     isOwnKind?: boolean
     onPostponing?: (isNearlyAll: boolean) => void
   } = {},
@@ -38,7 +38,7 @@ function open(
   const {
     acquireSendPermit = async () => ({ granted: true, release: async () => {} }),
     timeoutMs = 60_000,
-    answerMs = 0,
+    answerTimeoutMs = 0,
     isOwnKind = false,
     onPostponing = () => {},
     ...rest
@@ -50,7 +50,7 @@ function open(
     {
       acquireSendPermit,
       timeoutMs,
-      answerMs,
+      answerTimeoutMs,
       isOwnKind,
       onPostponing,
       onCircuit: (isOpen) => circuit.push(isOpen),
@@ -61,16 +61,16 @@ function open(
   async function sendTo(
     to: string,
     {
-      leftMs = 60_000,
+      ttlMs = 60_000,
       ...more
-    }: Partial<Omit<Wish<typeof withdrawn>, 'leftMs'>> & { leftMs?: number } = {},
+    }: Partial<Omit<Wish<typeof withdrawn>, 'ttlMs'>> & { ttlMs?: number } = {},
     variables: Message['variables'] = {},
   ): Promise<SendResult | Deferred | typeof withdrawn> {
-    const endMs = performance.now() + leftMs
+    const endMs = performance.now() + ttlMs
     const end = await guarded.inTurn<typeof withdrawn>(messageTo(to, variables), {
       isUrgent: false,
       hasOther: false,
-      leftMs: () => endMs - performance.now(),
+      ttlMs: () => endMs - performance.now(),
       claim: async () => undefined,
       ...more,
     })
@@ -153,7 +153,7 @@ test('a call ends with its message, although it may take longer (I7)', async () 
       return { kind: 'unknown', detail: 'aborted' }
     },
   })
-  expect(await sendTo('late', { leftMs: 50 })).toMatchObject({ kind: 'unknown' })
+  expect(await sendTo('late', { ttlMs: 50 })).toMatchObject({ kind: 'unknown' })
 })
 
 test('no more calls at once than the provider carries, each with its own clock from its beginning', async () => {
@@ -299,7 +299,7 @@ test('a question about an earlier message goes over the same connections: it wai
       new Promise((resolve) => {
         free = resolve
       }),
-    { slots: 1, timeoutMs: 50, answerMs: 60_000, query: async () => accepted },
+    { slots: 1, timeoutMs: 50, answerTimeoutMs: 60_000, query: async () => accepted },
   )
   const sending = sendTo('one')
   await new Promise(setImmediate)
@@ -347,13 +347,13 @@ describe('a provider that is known to be fast', () => {
     return { ...opened, calls, end: (result: SendResult) => ends.shift()?.(result) }
   }
   /** A code that has just been claimed, and waits for a slot: no time has passed since its wait began. */
-  async function claimed(sendTo: ReturnType<typeof open>['sendTo'], leftMs = 60_000) {
+  async function claimed(sendTo: ReturnType<typeof open>['sendTo'], ttlMs = 60_000) {
     const { promise: isClaimed, resolve } = Promise.withResolvers<undefined>()
     const claim = () => {
       resolve(undefined)
       return isClaimed
     }
-    const sent = sendTo('c', { isUrgent: true, leftMs, claim })
+    const sent = sendTo('c', { isUrgent: true, ttlMs, claim })
     await isClaimed
     for (let turn = 0; turn < 10; turn++) await undefined
     return { sent }
@@ -524,8 +524,8 @@ describe('an answer that comes after the time limit', () => {
     const answered = new Promise<SendResult>((resolve) => {
       answer = resolve
     })
-    const { guarded, sendTo } = open(late(answered), { timeoutMs, answerMs: 600_000 })
-    const sent = sendTo('one', { leftMs: 700_000 })
+    const { guarded, sendTo } = open(late(answered), { timeoutMs, answerTimeoutMs: 600_000 })
+    const sent = sendTo('one', { ttlMs: 700_000 })
     // Longer than the limit, whose end the provider would notice.
     await new Promise((resolve) => setTimeout(resolve, 80))
     answer(accepted)
@@ -536,9 +536,9 @@ describe('an answer that comes after the time limit', () => {
   test('the worker stops: its time limit ends the call', async () => {
     const { guarded, sendTo } = open(late(new Promise(() => {})), {
       timeoutMs,
-      answerMs: 600_000,
+      answerTimeoutMs: 600_000,
     })
-    const sent = sendTo('one', { leftMs: 700_000 })
+    const sent = sendTo('one', { ttlMs: 700_000 })
     await new Promise((resolve) => setTimeout(resolve, 40))
     guarded.stopWaiting()
     expect(await sent).toMatchObject({ kind: 'unknown' })
@@ -603,13 +603,13 @@ test('calls without an answer hold all connections: while the circuit is open, n
   onTestFinished(() => void vi.useRealTimers())
   const answers: (() => void)[] = []
   const send = () => new Promise<SendResult>((resolve) => answers.push(() => resolve(accepted)))
-  const { sendTo, circuit } = open(send, { answerMs: 600_000 })
-  const held = [sendTo('one', { leftMs: 900_000 }), sendTo('two', { leftMs: 900_000 })]
+  const { sendTo, circuit } = open(send, { answerTimeoutMs: 600_000 })
+  const held = [sendTo('one', { ttlMs: 900_000 }), sendTo('two', { ttlMs: 900_000 })]
   await vi.advanceTimersByTimeAsync(2_000)
   expect(circuit).toEqual([true])
   await vi.advanceTimersByTimeAsync(10_000)
   for (const hasOther of [true, false]) {
-    const sent = sendTo('three', { hasOther, leftMs: 900_000 })
+    const sent = sendTo('three', { hasOther, ttlMs: 900_000 })
     await vi.advanceTimersByTimeAsync(1_000)
     expect(await Promise.race([sent, 'waits'])).toMatchObject({ reason: 'circuit' })
   }

@@ -35,10 +35,10 @@ function open(
     attempts: [],
     claims: 0,
     wantedAtMs: performance.now() - 1_000,
-    remainingMs: 60_000,
+    ttlMs: 60_000,
     expiresAtMs: Date.now() + 60_000,
     hasPassed: false,
-    opensInMs: 0,
+    retryInMs: 0,
     traceParent: null,
     format: 1,
     suppressions: null,
@@ -65,10 +65,10 @@ function open(
   const metrics = testMetrics()
   const store = {
     findOpen: async () => notice,
-    claim: async () => ({ claims: 1, remainingMs: 60_000 }),
+    claim: async () => ({ claims: 1, ttlMs: 60_000 }),
     record,
   } as unknown as NoticeStore
-  const pauses = { longestPauseMs: 10_000, askAgainMs: 5_000 }
+  const pauses = { longestRetryMs: 10_000, queryRetryMs: 5_000 }
   const retry = { tries: 3, unknownRetries: 1, ...pauses }
   const deliver = createDeliver({
     store,
@@ -178,7 +178,7 @@ test('PostgreSQL away when nothing was called: the pause need not be known, and 
     },
     { kind: 'deferred', reason: 'circuit', retryInMs: 1_000 },
   )
-  expect(await run()).toEqual({ done: false, againInMs: 1_000 })
+  expect(await run()).toEqual({ done: false, retryInMs: 1_000 })
   expect(writes).toBe(1)
 })
 
@@ -194,7 +194,7 @@ test('PostgreSQL away after a claim without a call: the pause is written, or the
     accepted,
     busy,
   )
-  expect(await run()).toEqual({ done: false, againInMs: 1_000 })
+  expect(await run()).toEqual({ done: false, retryInMs: 1_000 })
   expect(calls()).toBe(0)
   expect(written).toHaveLength(3)
   expect(written[2]).toMatchObject({ claims: 1, state: 'pending', attempts: [] })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { mayTryAgain, retryPolicies, unknowns } from '../../src/delivery/retry.ts'
 import type { Attempt, AttemptOutcome } from '../../src/notice/states.ts'
 
-const policy = { tries: 3, unknownRetries: 1, longestPauseMs: 10_000, askAgainMs: 5_000 }
+const policy = { tries: 3, unknownRetries: 1, longestRetryMs: 10_000, queryRetryMs: 5_000 }
 
 function attempts(...outcomes: (AttemptOutcome | [string | null, AttemptOutcome])[]): Attempt[] {
   return outcomes.map((one) => {

@@ -3,7 +3,7 @@ import { createSlots, type Slot, type SlotRequest } from '../../src/delivery/slo
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
-const bulk: SlotRequest = { isUrgent: false, weight: 1, withinMs: 60_000, isPatient: true }
+const bulk: SlotRequest = { isUrgent: false, weight: 1, timeoutMs: 60_000, isPatient: true }
 const code: SlotRequest = { ...bulk, isUrgent: true }
 
 /** Adds the name to the list when a slot is granted, and `-name` when the message is sent away. */
@@ -88,7 +88,7 @@ test('slots: the time of one that waits ends → it goes without, and the next i
   const slots = createSlots(() => 2, 10)
   const { entered, take } = line(slots)
   await take('a', bulk)
-  void take('heavy', { ...bulk, weight: 2, withinMs: 20 })
+  void take('heavy', { ...bulk, weight: 2, timeoutMs: 20 })
   void take('b', bulk)
   await eventually(() => entered.length === 3)
   expect(entered).toEqual(['a', '-heavy', 'b'])

@@ -12,7 +12,7 @@ const { client: redis, prefix: keyPrefix } = await testRedis()
 const read = () => readWorkerNotes(redis, keyPrefix)
 
 function startOne(look: () => Record<string, ProviderState>) {
-  const notes = startWorkerNotes({ redis, keyPrefix, look, everyMs: 50 })
+  const notes = startWorkerNotes({ redis, keyPrefix, look, spacingMs: 50 })
   releaseLater(() => notes.stop())
   return notes
 }

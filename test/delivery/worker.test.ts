@@ -104,12 +104,12 @@ describe('sendAt', () => {
 })
 
 describe('liveness is progress', () => {
-  function watch(waiting: number, idleMs: number) {
+  function watch(waiting: number, idleDurationMs: number) {
     const liveness = startLiveness({
-      workers: [{ channel: 'sms', idleMs: () => idleMs }],
+      workers: [{ channel: 'sms', idleDurationMs: () => idleDurationMs }],
       depths: async () => [{ channel: 'sms', state: 'prioritized', value: waiting }],
-      stuckAfterMs: 50,
-      lookEveryMs: 10,
+      stuckTimeoutMs: 50,
+      lookSpacingMs: 10,
     })
     releaseLater(() => liveness.stop())
     return liveness
@@ -124,8 +124,8 @@ describe('liveness is progress', () => {
   test.for([
     ['an empty queue', 0, 1_000],
     ['a job in hand, however long', 3, 0],
-  ] as const)('%s: live', async ([, waiting, idleMs]) => {
-    const [liveness, stuck] = [watch(waiting, idleMs), watch(3, 1_000)]
+  ] as const)('%s: live', async ([, waiting, idleDurationMs]) => {
+    const [liveness, stuck] = [watch(waiting, idleDurationMs), watch(3, 1_000)]
     await eventually(() => stuck.reasonsNotLive().length === 1)
     expect(liveness.reasonsNotLive()).toEqual([])
   })
@@ -134,22 +134,22 @@ describe('liveness is progress', () => {
     const redis = await testRedis()
     const queue = await openQueue(redis)
     const failed: string[] = []
-    const idleMs: number[] = []
+    const idleDurationMs: number[] = []
     const id = newId()
     const worker = startWorker({
       connection: await redis.connect('worker'),
       keyPrefix: redis.prefix,
       async deliver() {
-        idleMs.push(worker.idleMs())
-        if (idleMs.length === 1) throw new Error('away')
+        idleDurationMs.push(worker.idleDurationMs())
+        if (idleDurationMs.length === 1) throw new Error('away')
         return { done: true }
       },
       log: { jobFailed: (job) => void failed.push(job) },
     })
     await queue.add('send', { id })
-    await eventually(() => idleMs.length === 2)
-    expect([failed, idleMs]).toEqual([[id], [0, 0]])
-    await eventually(() => worker.idleMs() > 0)
+    await eventually(() => idleDurationMs.length === 2)
+    expect([failed, idleDurationMs]).toEqual([[id], [0, 0]])
+    await eventually(() => worker.idleDurationMs() > 0)
   })
 
   test('a user of Redis lacks a right that BullMQ needs at first: the process stays awake, and works once it has it', async () => {
@@ -243,7 +243,7 @@ describe('a job of several notices', () => {
       calls.set(id, (calls.get(id) ?? 0) + 1)
       if (id === ids[1] && calls.get(id) === 1) throw new Error('away')
       const isDone = id !== ids[2] || calls.get(id) === 3
-      return isDone ? { done: true } : { done: false, againInMs: 10 }
+      return isDone ? { done: true } : { done: false, retryInMs: 10 }
     })
     await queue.add('send', { ids })
     await start()
@@ -259,7 +259,7 @@ describe('a job of several notices', () => {
       calls.push(id)
       if (id === ids[1]) await eventually(() => callsOf(ids[0]) === 2)
       const isDone = id !== ids[0] || callsOf(id) === 2
-      return isDone ? { done: true } : { done: false, againInMs: 10 }
+      return isDone ? { done: true } : { done: false, retryInMs: 10 }
     })
     await queue.add('send', { ids })
     await start()

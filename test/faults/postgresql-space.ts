@@ -126,7 +126,7 @@ const f42: Fault = {
       onError: () => {},
     })
     releaseLater(() => database.close())
-    const store = createNoticeStore(database, { claimMs: 10_000 })
+    const store = createNoticeStore(database, { claimTtlMs: 10_000 })
     const sends = lab.length(5, 20)
     const quiet = await timesOf(fleet, store, sends)
     const report = new pg.Client({ connectionString: fleet.postgres.url })

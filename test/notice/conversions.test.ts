@@ -11,7 +11,7 @@ const counted: string[] = []
 const onConverted = ({ provider, channel, outcome }: Conversion, n: number) => {
   for (let nth = 0; nth < n; nth++) counted.push(`${provider} ${channel} ${outcome}`)
 }
-const store = createNoticeStore(database, { claimMs: 10_000, onConverted })
+const store = createNoticeStore(database, { claimTtlMs: 10_000, onConverted })
 
 beforeEach(async () => {
   await pool.query('DELETE FROM notice')

@@ -13,15 +13,15 @@ import { eventually } from '../tools/wait.ts'
 
 const { url, pool } = await testDatabase()
 const database = databaseAt(url, 4)
-const store = createNoticeStore(database, { claimMs: 10_000 })
+const store = createNoticeStore(database, { claimTtlMs: 10_000 })
 const secrets = createSecrets('the first secret, of thirty-two bytes or more')
 const log = createLog({ level: 'silent', process: 'test' })
 
 function open(over: Partial<NoticeStore> = {}, add?: () => Promise<void>) {
-  const queued: { id: string; delayMs?: number }[] = []
+  const queued: { id: string; retryInMs?: number }[] = []
   const metrics = testMetrics()
   const producer = {
-    add: async (job: { id: string; delayMs?: number }) => {
+    add: async (job: { id: string; retryInMs?: number }) => {
       queued.push(job)
       await add?.()
     },
@@ -90,7 +90,7 @@ test('a notice: its row as it was asked for, its variables sealed under its id, 
   expect(row.sealed_params.includes('0042')).toBe(false)
   expect(created.createdAt.getTime()).toBe(row.created_at.getTime())
   expect(created.expiresAt.getTime() - created.createdAt.getTime()).toBe(300_000)
-  expect(queued).toMatchObject([{ id: notice.id, kind: 'captcha', channel: 'sms', delayMs: 0 }])
+  expect(queued).toMatchObject([{ id: notice.id, kind: 'captcha', channel: 'sms', retryInMs: 0 }])
   expect(await accepted()).toEqual(['captcha sms 1'])
 })
 
@@ -99,8 +99,8 @@ test('sendAt: its job waits until then, and its time counts from there', async (
   const sendAt = new Date(Date.now() + 3_600_000)
   const created = await create(draft({ kind: 'notice', sendAt, scene: undefined }), {}, 2_000)
   expect(created.expiresAt.getTime()).toBe(sendAt.getTime() + 300_000)
-  expect(queued[0]?.delayMs).toBeGreaterThan(3_590_000)
-  expect(queued[0]?.delayMs).toBeLessThanOrEqual(3_600_000)
+  expect(queued[0]?.retryInMs).toBeGreaterThan(3_590_000)
+  expect(queued[0]?.retryInMs).toBeLessThanOrEqual(3_600_000)
   expect((await rowOf(created.id)).scene).toBe(null)
 })
 

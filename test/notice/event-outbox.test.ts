@@ -135,9 +135,9 @@ test('settle: delivered events are removed, others wait for their pause, the res
   const taken = new Map((await take()).map(({ id, data }) => [data.n, id]))
   const idOf = (n: number) => taken.get(n) as string
   await store.settle([
-    { id: idOf(1), pauseMs: undefined },
-    { id: idOf(2), pauseMs: 60_000 },
-    { id: idOf(3), pauseMs: 600_000 },
+    { id: idOf(1), retryInMs: undefined },
+    { id: idOf(2), retryInMs: 60_000 },
+    { id: idOf(3), retryInMs: 600_000 },
   ])
   const left = new Map((await rows()).map((row) => [row.data.n, row.dueInMs]))
   expect([...left.keys()].sort()).toEqual([2, 3, 4])
@@ -145,9 +145,9 @@ test('settle: delivered events are removed, others wait for their pause, the res
   expect(left.get(2)).toBeLessThanOrEqual(60_000)
   expect(left.get(3)).toBeGreaterThan(590_000)
   expect(left.get(4)).toBeLessThanOrEqual(leaseMs)
-  await store.settle([{ id: idOf(2), pauseMs: 0 }])
+  await store.settle([{ id: idOf(2), retryInMs: 0 }])
   expect(await take()).toMatchObject([{ id: idOf(2), tries: 2 }])
-  await store.settle([2, 3, 4].map((n) => ({ id: idOf(n), pauseMs: undefined })))
+  await store.settle([2, 3, 4].map((n) => ({ id: idOf(n), retryInMs: undefined })))
   expect(await rows()).toEqual([])
 })
 

@@ -1,7 +1,12 @@
 /** Counts of an hour, from real rows. */
 import { expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
-import { createHourCounts, type Durations, hourMs, medianMs } from '../../src/notice/hour-counts.ts'
+import {
+  createHourCounts,
+  type Durations,
+  hourMs,
+  medianDurationMs,
+} from '../../src/notice/hour-counts.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
 import { insertNotices } from '../tools/notices.ts'
 
@@ -54,8 +59,8 @@ test('by provider: sent, delivered, failed; a message that no provider took coun
   const sorted = counted.providers.toSorted((a, b) => a.provider.localeCompare(b.provider))
   expect(sorted).toEqual(wanted)
   expect(counted.isCut).toBe(false)
-  expect(isNear(medianMs([counted.toProvider]), 1_000)).toBe(true)
-  expect(isNear(medianMs([counted.toReceipt]), 4_000)).toBe(true)
+  expect(isNear(medianDurationMs([counted.toProvider]), 1_000)).toBe(true)
+  expect(isNear(medianDurationMs([counted.toReceipt]), 4_000)).toBe(true)
 })
 
 test('of these apps and this hour alone; a time that was asked for is where its wait begins', async () => {
@@ -73,7 +78,7 @@ test('of these apps and this hour alone; a time that was asked for is where its 
   expect(await sent(['bank', 'shop'])).toBe(2)
   expect(await sent([])).toBe(0)
   const { toProvider } = await countHour(['late'], atMs)
-  expect(isNear(medianMs([toProvider]), 50)).toBe(true)
+  expect(isNear(medianDurationMs([toProvider]), 50)).toBe(true)
 })
 
 test('an hour with more rows than are read: so many, and that is reported', async () => {
@@ -87,7 +92,9 @@ test('an hour with more rows than are read: so many, and that is reported', asyn
 test('median: over all hours together; of none there is none', () => {
   const step = (ms: number, count: number): Durations =>
     new Map([[Math.round(8 * Math.log2(ms)), count]])
-  expect(isNear(medianMs([step(100, 1), step(1_000, 5), step(60_000, 3)]), 1_000)).toBe(true)
-  expect(medianMs([new Map()])).toBe(undefined)
-  expect(medianMs([step(1, 1)])).toBe(1)
+  expect(isNear(medianDurationMs([step(100, 1), step(1_000, 5), step(60_000, 3)]), 1_000)).toBe(
+    true,
+  )
+  expect(medianDurationMs([new Map()])).toBe(undefined)
+  expect(medianDurationMs([step(1, 1)])).toBe(1)
 })

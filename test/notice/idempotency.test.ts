@@ -12,7 +12,7 @@ const { url, pool } = await testDatabase()
 const database = databaseAt(url, 10)
 const idempotency = createIdempotency(database)
 releaseLater(() => idempotency.close())
-const store = createNoticeStore(database, { claimMs: 10_000 })
+const store = createNoticeStore(database, { claimTtlMs: 10_000 })
 
 /** As if the key had been reserved `ms` ago. */
 const letPass = (ms: number) =>

@@ -77,7 +77,7 @@ test('a row whose commit took minutes → the next search from the beginning fin
 
 test('overdue notices and the age of the oldest one → neither search reads a dead entry again', async () => {
   const { entriesRead, database, ...testing } = await manyDead()
-  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const store = createNoticeStore(database, { claimTtlMs: 10_000 })
   await insert(testing, 2, 10)
   const reads = await entriesRead(async () => {
     expect(await store.takeOverdue('captcha', 10, 5_000, 15_000)).toHaveLength(2)

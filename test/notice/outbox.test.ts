@@ -23,7 +23,7 @@ async function eventsOf(id: string) {
 
 function openStore(wantedEvents: readonly (typeof eventTypes)[number][]) {
   const database = databaseAt(url, 2)
-  const store = createNoticeStore(database, { claimMs: 10_000, wantedEvents })
+  const store = createNoticeStore(database, { claimTtlMs: 10_000, wantedEvents })
   const receipts = createReceipts(database, metrics, wantedEvents)
   return {
     receipts,

@@ -30,7 +30,7 @@ beforeAll(async () => {
     for (const span of spansToMake(notices, Date.now() + week * weekMs)) await partitions.make(span)
   }
   client.release()
-  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const store = createNoticeStore(database, { claimTtlMs: 10_000 })
   await store.insert(newNotice({ id }))
   const open = await store.findOpen(id)
   const claim = open && (await store.claim(open))

@@ -65,7 +65,7 @@ test('add: new notices of one tick share jobs, codes and bulk apart; delayed and
     Array.from({ length: 40 }, () => captcha()),
     Array.from({ length: 6 }, () => notice()),
   ]
-  const later = { ...notice(), delayMs: 3_600_000 }
+  const later = { ...notice(), retryInMs: 3_600_000 }
   const overdue = { ...captcha(), isOverdue: true }
   await Promise.all([...codes, ...bulk, later, overdue].map((one) => producer.add(one)))
   const idsIn = async (state: 'waiting' | 'prioritized' | 'delayed') =>
@@ -104,7 +104,7 @@ test('overdue: a job that a clock put off runs now; one that waits or runs stays
   const queue = queueOf('sms')
   await queue.obliterate({ force: true })
   const [putOff, later, waiting] = [notice(), notice(), captcha()]
-  for (const job of [putOff, later]) await producer.add({ ...job, delayMs: 3_600_000 })
+  for (const job of [putOff, later]) await producer.add({ ...job, retryInMs: 3_600_000 })
   await producer.add(waiting)
   await Promise.all([putOff, waiting].map((job) => producer.add({ ...job, isOverdue: true })))
   expect((await queue.getJobs(['prioritized'])).map(({ id }) => id)).toEqual([putOff.id])

@@ -10,7 +10,7 @@ import { eventually } from '../tools/wait.ts'
 
 const { url, pool } = await testDatabase()
 const database = databaseAt(url, 4)
-const store = createNoticeStore(database, { claimMs: 10_000 })
+const store = createNoticeStore(database, { claimTtlMs: 10_000 })
 const metrics = testMetrics()
 const receipts = createReceipts(database, metrics)
 

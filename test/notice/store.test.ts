@@ -7,12 +7,12 @@ import { databaseAt, testDatabase } from '../tools/database.ts'
 import { newNotice } from '../tools/notices.ts'
 
 const { url, pool } = await testDatabase()
-const claimMs = 10_000
+const claimTtlMs = 10_000
 
 /** A store with a separate connection, like another process. */
 function openStore() {
   const database = databaseAt(url, 3)
-  return createNoticeStore(database, { claimMs })
+  return createNoticeStore(database, { claimTtlMs })
 }
 const store = openStore()
 
@@ -35,7 +35,7 @@ async function rowOf(id: string) {
 
 /** As if the worker had died that claimed the notice: its claim ends, and then the reconciler frees the notice. */
 async function freeLost(id: string) {
-  await letPass(id, claimMs + 5_100)
+  await letPass(id, claimTtlMs + 5_100)
   await store.takeOverdue('captcha', 1_000, 5_000, 15_000)
 }
 
@@ -107,10 +107,10 @@ describe('findOpen', () => {
       claims: 0,
       attempts: [],
       recipient: '+8613800138000',
-      opensInMs: 0,
+      retryInMs: 0,
     })
-    expect(open?.remainingMs).toBeGreaterThan(290_000)
-    expect(open?.remainingMs).toBeLessThanOrEqual(300_000)
+    expect(open?.ttlMs).toBeGreaterThan(290_000)
+    expect(open?.ttlMs).toBeLessThanOrEqual(300_000)
     expect(await rowOf(id)).toMatchObject({ state: 'pending', claims: 0 })
   })
 
@@ -146,7 +146,7 @@ describe('claim', () => {
     const [held, ...more] = claims.filter((claimed) => claimed !== null)
     expect(more).toEqual([])
     expect(held).toMatchObject({ claims: 1 })
-    expect(held?.remainingMs).toBeGreaterThan(290_000)
+    expect(held?.ttlMs).toBeGreaterThan(290_000)
     expect((await rowOf(id)).state).toBe('sending')
   })
 
@@ -164,7 +164,7 @@ describe('claim', () => {
     await claimOf(id)
     expect(await store.claim({ id, claims: 1 })).toBe(null)
     // After an outage of PostgreSQL, the worker may be about to write the outcome.
-    await letPass(id, claimMs + 1)
+    await letPass(id, claimTtlMs + 1)
     expect(await store.findOpen(id)).toBe(null)
     expect(await store.claim({ id, claims: 1 })).toBe(null)
     await freeLost(id)
@@ -179,12 +179,12 @@ describe('claim', () => {
   test('sendAt: not before it by PostgreSQL’s clock, and then (I24)', async () => {
     const id = await created({ sendAt: new Date(Date.now() + 3_600_000) })
     const open = await store.findOpen(id)
-    expect(open?.opensInMs).toBeGreaterThan(3_590_000)
-    expect(open?.opensInMs).toBeLessThanOrEqual(3_600_000)
+    expect(open?.retryInMs).toBeGreaterThan(3_590_000)
+    expect(open?.retryInMs).toBeLessThanOrEqual(3_600_000)
     expect(await store.claim({ id, claims: 0 })).toBe(null)
     expect((await rowOf(id)).state).toBe('pending')
     await pool.query(`UPDATE notice SET send_at = now() WHERE id = $1`, [id])
-    expect(await store.findOpen(id)).toMatchObject({ opensInMs: 0 })
+    expect(await store.findOpen(id)).toMatchObject({ retryInMs: 0 })
     expect(await store.claim({ id, claims: 0 })).toMatchObject({ claims: 1 })
   })
 })
@@ -396,7 +396,7 @@ describe('takeOverdue', () => {
     await claimOf(finished)
     await store.record({ id: finished, claims: 1, state: 'failed', attempts: [] })
     await letPass(late, 5_100)
-    await letPass(abandonedClaim, claimMs + 5_100)
+    await letPass(abandonedClaim, claimTtlMs + 5_100)
     // On a busy machine, notices of earlier tests become overdue meanwhile.
     const own = [fresh, late, abandonedClaim, held, finished]
     const takeOf = (kind: 'captcha' | 'notice') => store.takeOverdue(kind, 1_000, 5_000, 15_000)
@@ -441,7 +441,7 @@ test('abandon: closes an unclaimed row and leaves one that a worker has claimed'
 test('scheduledCount: only notices before their time', async () => {
   const other = await testDatabase()
   const database = databaseAt(other.url, 2)
-  const own = createNoticeStore(database, { claimMs })
+  const own = createNoticeStore(database, { claimTtlMs })
   expect(await own.scheduledCount()).toBe(0)
   await own.insert(newNotice())
   await own.insert(newNotice({ kind: 'notice', sendAt: new Date(Date.now() + 3_600_000) }))
@@ -452,7 +452,7 @@ test('scheduledCount: only notices before their time', async () => {
 test('oldestOpenSeconds: the age of the oldest open notice of each kind, finished ones not counted', async () => {
   const other = await testDatabase()
   const database = databaseAt(other.url, 2)
-  const own = createNoticeStore(database, { claimMs })
+  const own = createNoticeStore(database, { claimTtlMs })
   const ageOf = async (kind: string) =>
     (await own.oldestOpenSeconds()).find((each) => each.kind === kind)?.value
   expect([await ageOf('captcha'), await ageOf('notice')]).toEqual([0, 0])

@@ -13,7 +13,7 @@ async function open(databaseUrl: string) {
   const urls = { DATABASE_URL: databaseUrl, REDIS_URL: (await testRedis()).url }
   const log = { connectionFailed: () => {} }
   const servers = connectServers(urls, 'servers:', closers, log, { plansOnce: true })
-  const { firstStatements } = createNoticeStore(servers.database, { claimMs: 10_000 })
+  const { firstStatements } = createNoticeStore(servers.database, { claimTtlMs: 10_000 })
   return { ...servers, statements: [...firstStatements.send, ...firstStatements.delivery] }
 }
 

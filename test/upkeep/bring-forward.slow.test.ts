@@ -32,7 +32,7 @@ test('notices that a former pace parked an hour ahead, with delayed jobs → a w
   await queue.drain()
   await api.database.pool.query(`UPDATE notice SET due_at = now() + interval '1 hour'`)
   await Promise.all(
-    ids.map((id) => producer.add({ id, channel: 'sms', kind: 'notice', delayMs: 3_600_000 })),
+    ids.map((id) => producer.add({ id, channel: 'sms', kind: 'notice', retryInMs: 3_600_000 })),
   )
   expect(await queue.getDelayedCount()).toBe(600)
   await startPostern({ policyFile, on: api, roles: { api: false, worker: true } })

@@ -85,7 +85,7 @@ test('the limit admits some hundreds in a step: so many are taken, again and aga
 test('deferredCount: of the notices taken, those that any worker has deferred again', async () => {
   const { url, pool } = await testDatabase()
   const database = databaseAt(url, 2)
-  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const store = createNoticeStore(database, { claimTtlMs: 10_000 })
   const all = Array.from({ length: 5 }, newId)
   for (const id of all) await store.insert(newWelcome({ id, ttlMs: 24 * hourMs }))
   await pool.query(`UPDATE notice SET due_at = now() + interval '1 hour'`)
@@ -118,7 +118,7 @@ test('jobs wait for a worker: none is taken until fewer wait', async () => {
 test('takeParked: the earliest bulk notices that only a limit delays, each once, and in parts', async () => {
   const { url, pool } = await testDatabase()
   const database = databaseAt(url, 2)
-  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const store = createNoticeStore(database, { claimTtlMs: 10_000 })
   async function parked(inMs: number, facts: { kind?: 'captcha'; attempts?: string } = {}) {
     const id = newId()
     await store.insert(newWelcome({ id, kind: facts.kind ?? 'notice', ttlMs: 24 * hourMs }))

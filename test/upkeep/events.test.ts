@@ -181,10 +181,10 @@ test('a receiver that is down: sent again with growing pauses, and given up afte
     await eventually(async () => {
       const { rows } = await database.pool.query('SELECT due_at FROM event')
       const fullMs = 5_000 * 2 ** (tries - 1)
-      const pauseMs = rows[0].due_at.getTime() - nowMs
-      expect(pauseMs).not.toBe(leaseMs)
-      expect(pauseMs).toBeGreaterThanOrEqual(fullMs / 2)
-      expect(pauseMs).toBeLessThanOrEqual(fullMs)
+      const retryInMs = rows[0].due_at.getTime() - nowMs
+      expect(retryInMs).not.toBe(leaseMs)
+      expect(retryInMs).toBeGreaterThanOrEqual(fullMs / 2)
+      expect(retryInMs).toBeLessThanOrEqual(fullMs)
     })
     await letPass(postern)
   }

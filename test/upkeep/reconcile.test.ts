@@ -22,7 +22,7 @@ function startOver(
   deps: Partial<ReconcilerDeps> = {},
 ) {
   const database = databaseAt(url, 2)
-  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const store = createNoticeStore(database, { claimTtlMs: 10_000 })
   const queued: string[] = []
   const reconciler = startReconciler({
     store: { ...store, ...replaced },
@@ -114,7 +114,7 @@ test('more bulk is overdue than a pass takes: a code is queued first, although t
 test('four reconcilers: each overdue notice is queued exactly once, however often they look (I11)', async () => {
   const { url, pool } = await testDatabase()
   const database = databaseAt(url, 8)
-  const store = createNoticeStore(database, { claimMs: 10_000 })
+  const store = createNoticeStore(database, { claimTtlMs: 10_000 })
   const ids = Array.from({ length: 300 }, () => newId())
   await Promise.all(ids.map((id) => store.insert(newNotice({ id }))))
   await pool.query(`UPDATE notice SET due_at = now() - interval '1 minute'`)
