@@ -2,7 +2,7 @@ import type { Log } from '../base/log.ts'
 import type { OpenNotice } from '../notice/claim.ts'
 import type { NoticeOutcome } from '../notice/record.ts'
 import type { Attempt } from '../notice/states.ts'
-import type { Answered } from './guarded-provider.ts'
+import type { SendResult } from '../providers/provider.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import { meanings, unknowns } from './retry.ts'
 
@@ -10,6 +10,14 @@ import { meanings, unknowns } from './retry.ts'
 export interface Called {
   readonly name: string
   readonly kind: string
+}
+
+/** One call of a provider and its result. */
+export interface Answered {
+  kind: 'answered'
+  result: SendResult
+  startedAt: Date
+  durationMs: number
 }
 
 /** Answers after which a provider is not called with the message again. */

@@ -24,7 +24,6 @@ import {
   type Deferred,
   longestLimitRetryMs,
 } from './return-times.ts'
-import type { ProviderState } from './worker-notes.ts'
 
 const failuresToOpen = 5
 /** A call counts as slow only above this. */
@@ -34,6 +33,9 @@ const probeSpacingMs = 3_000
 const probeTimeoutMs = 5_000
 /** Distance between two messages that come back to a provider. Each costs two SQL statements. */
 const returnSpacingMs = 20
+
+/** Whether a provider can be called now. `circuit`: its breaker is open. `paused`: it asked to wait. */
+export type ProviderState = 'ready' | 'paused' | 'circuit'
 
 /** Permission for one call. It ends with the call, or with `giveUp` if there is none. */
 export interface Passage {

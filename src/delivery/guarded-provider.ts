@@ -1,22 +1,19 @@
 /**
- * One turn before a provider. A call needs several permissions, and other messages wait for each: a place in the line, the
- * circuit's permission, a use of the limits, the claim of the notice, and a slot. Each await between them may end the
- * message, or see the provider fail. So a caller asks once, and the turn gives back all that it took, once, in each case.
+ * One turn before a provider. A call needs five things for which messages wait: a place in the line, a use of the limits,
+ * the claim of the notice, a slot, and a provider that works. Each wait may outlast the message, its code or the provider.
+ * So a caller asks once (`inTurn`), and the turn gives back once what it took, in each of its states.
  *
- * The states of a turn, in this order. Each state ends with the next one, or ends the turn.
- *
- * - line: Waits for a place (slots.ts), before the claim, and as long as the message lasts. No message waits for a
- *   provider that throttled or whose circuit is open (circuit.ts): it comes back later. Ends with a place and the circuit's
- *   permission.
- * - limits: Uses the limits of the provider (provider-limits.ts).
- * - claim: The caller claims the message and decides whether it must still be sent.
- * - slot: Waits a short time for a slot. The next messages of a fast provider are claimed during earlier calls. Otherwise
- *   its connections would wait for PostgreSQL.
- * - call: Calls the provider once. It ends soon after its time limit, with a result of the closed set (timed-calls.ts). A
- *   late answer counts.
+ * - line: Begins when the caller asks. Next with a place (slots.ts) and the circuit's permission. Ends the turn if the
+ *   provider rests (circuit.ts), the line is full, or the message ends. This wait may be long, so it comes before the claim.
+ * - limits: Next with a use of the provider's limits (provider-limits.ts). Ends the turn if one is reached.
+ * - claim: Next with a claim for one call. The caller ends the turn if the message must not be sent any more. The next
+ *   messages of a fast provider are claimed during earlier calls. Otherwise its connections would wait for PostgreSQL.
+ * - slot: Next with a slot. Ends the turn soon, because the code may be replaced meanwhile.
+ * - call: Ends the turn with a result, soon after the time limit (timed-calls.ts). A late answer counts.
  */
 import { noteInSpan, traced } from '../base/traces.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
+import type { Answered } from './attempt-log.ts'
 import { createCircuit, type Passage } from './circuit.ts'
 import { createPostponedShare } from './postponed-share.ts'
 import type { AcquireSendPermit, SendPermit } from './provider-limits.ts'
@@ -24,14 +21,6 @@ import { meanings } from './retry.ts'
 import type { Deferred } from './return-times.ts'
 import { createSlots, type Slot } from './slots.ts'
 import { createTimedCalls } from './timed-calls.ts'
-
-/** The provider was called once. */
-export interface Answered {
-  kind: 'answered'
-  result: SendResult
-  startedAt: Date
-  durationMs: number
-}
 
 export interface Wish<Stopped> {
   /** Codes do not wait behind bulk notices. */
@@ -57,8 +46,7 @@ const maxWaiting = 200
 
 /** At the usual pace, messages are claimed this long before their call. A claim takes less time. */
 const claimDurationMs = 40
-// A claimed message waits no longer for a slot, because its code may be replaced meanwhile. It is then given back, and
-// comes again after the same time.
+/** The longest wait of a claimed message for a slot. It comes back after the same time. */
 const slotTimeoutMs = 250
 
 export function createGuardedProvider(
@@ -173,12 +161,13 @@ export function createGuardedProvider(
 
       async giveBack() {
         if (!result) passage?.giveUp()
+        // First, because Redis may need time for the rest, and the next call has its permit already.
+        if (slot?.granted) slot.leave()
         // The provider did not accept the message, so it does not count for the quotas. An answered call counts for the pace.
         if (permit?.granted) {
           if (!result || result.kind === 'unavailable') await permit.release()
           else if (meanings[result.kind].waits) await permit.release('quota')
         }
-        if (slot?.granted) slot.leave()
         if (place?.granted) place.leave()
       },
     }

@@ -14,8 +14,8 @@ import type { Producer } from '../notice/producer.ts'
 import type { NoticeKind } from '../notice/states.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { SendResult } from '../providers/provider.ts'
-import { createAttemptLog } from './attempt-log.ts'
-import type { Answered, GuardedProvider } from './guarded-provider.ts'
+import { type Answered, createAttemptLog } from './attempt-log.ts'
+import type { GuardedProvider } from './guarded-provider.ts'
 import type { DeliveryMetrics } from './metrics.ts'
 import {
   type ClaimOutcome,

@@ -6,9 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { loadScript, type RedisClient } from '../base/redis-script.ts'
 import { repeat } from '../base/repeat.ts'
 import { reachRedis } from '../base/unavailable.ts'
-
-/** Whether a provider can be called now. `circuit`: its breaker is open. `paused`: it asked to wait. */
-export type ProviderState = 'ready' | 'paused' | 'circuit'
+import type { ProviderState } from './circuit.ts'
 
 export interface WorkerNote {
   providers: Readonly<Record<string, ProviderState>>

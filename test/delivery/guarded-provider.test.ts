@@ -617,3 +617,20 @@ test('calls without an answer hold all connections: while the circuit is open, n
   expect(await Promise.all(held)).toEqual([accepted, accepted])
   expect(circuit).toEqual([true, false])
 })
+
+test('a use of the limits is given back slowly: the slot of the call is free meanwhile', async () => {
+  const { promise: isBack, resolve: giveBack } = Promise.withResolvers<void>()
+  const { sendTo } = open(async ({ to }) => (to === 'first' ? down : accepted), {
+    slots: 1,
+    acquireSendPermit: async (_, to) => ({
+      granted: true,
+      release: async () => (to === 'first' ? isBack : undefined),
+    }),
+  })
+  // A provider that is known to be fast has its next message claimed during a call.
+  for (let call = 0; call < 100; call++) await sendTo('quick')
+  const first = sendTo('first')
+  expect(await sendTo('second')).toEqual(accepted)
+  giveBack()
+  expect(await first).toEqual(down)
+})

@@ -1,9 +1,6 @@
 import { expect, test } from 'vitest'
-import {
-  type ProviderState,
-  readWorkerNotes,
-  startWorkerNotes,
-} from '../../src/delivery/worker-notes.ts'
+import type { ProviderState } from '../../src/delivery/circuit.ts'
+import { readWorkerNotes, startWorkerNotes } from '../../src/delivery/worker-notes.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
