@@ -28,10 +28,7 @@ export function limitableAddress(text: string): string | undefined {
   return embedded(groups) ?? `${groups.slice(0, 4).join(':')}::/64`
 }
 
-/**
- * The network of an address, wider than one caller, as `limitableAddress` returns one: the /48 of an IPv6 address. An IPv4
- * address is unchanged.
- */
+/** The wider network of an address from `limitableAddress`: the /48 of an IPv6 address. An IPv4 address is unchanged. */
 export const wideAddress = (counted: string): string =>
   counted.replace(/^((?:[0-9a-f]+:){3})[0-9a-f]+::\/64$/, '$1:/48')
 

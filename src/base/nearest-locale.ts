@@ -75,7 +75,10 @@ export function canonicalLocale(text: string): string | undefined {
   }
 }
 
-/** Reads as much from the beginning of a text as is a tag. Some platforms write `zh_CN`, `de_AT.UTF-8` or `de;q=0.8`. */
+/**
+ * Reads the tag at the beginning of a text, and ignores the rest. Some platforms write `zh_CN`, `de_AT.UTF-8` or
+ * `de;q=0.8`.
+ */
 function tagOf(text: string): Tag | undefined {
   const [written = ''] = /^[\w-]*/.exec(text.trimStart().slice(0, maxTagLength)) ?? []
   const given = written.toLowerCase().replaceAll('_', '-')

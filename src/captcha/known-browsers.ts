@@ -56,7 +56,10 @@ export async function createKnownBrowsers(deps: {
     }
   }
 
-  /** In seconds since 1970. `keepSeconds`: makes a reset now. */
+  /**
+   * Redis' time and the time of the latest reset, both in seconds since 1970. With `keepSeconds`, the reset is made now and
+   * stored for that time.
+   */
   async function timesOf({ app, channel, to }: Recipient, keepSeconds = 0) {
     // While the secret is rotated, a process may know only one of the two names.
     const names = secrets.subjectHashes(['known', app, firstChannelTo(channel), to])

@@ -3,8 +3,8 @@
  * looks healthy in every other count.
  *
  * Each accepted code counts once. It is `passed` when its digits were typed in time, and `unanswered` when its time has ended
- * without that. A code that was canceled, or that has no tries left, counts as neither. The two are apart by PostgreSQL's
- * clock: a code counts as passed until a moment after its end, and as unanswered from a later moment.
+ * without that. A code that was canceled, or that has no tries left, counts as neither. No code is both: by
+ * PostgreSQL's clock, a code counts as passed until a moment after its end, and as unanswered from a later moment on.
  */
 import type { Channel } from '../base/channel.ts'
 import { idFloor } from '../base/ids.ts'

@@ -26,7 +26,7 @@ export interface HourCounts {
   providers: readonly ProviderCounts[]
   /** From the request, or from its `sendAt`, to the acceptance by the provider. */
   toProvider: Durations
-  /** From the same moment to the receipt. */
+  /** From the request, or from its `sendAt`, to the receipt. */
   toReceipt: Durations
   /** The hour had more notices than are read. */
   isCut: boolean
