@@ -9,7 +9,7 @@ import { addressKindOf, channelsOfKind } from '../recipient/channels.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { GuessLimits } from '../rules/guess-limits.ts'
 import type { Refused } from '../rules/refused.ts'
-import type { CaptchaEvents } from './captcha-events.ts'
+import type { CaptchaEvents, EndCode } from './captcha-events.ts'
 import type { EndedCode } from './code-answers.ts'
 import { isShared } from './code-names.ts'
 import { type CodeOwner, type CodeStore, ownerOf } from './code-store.ts'
@@ -72,7 +72,7 @@ export function createFindCaptcha(deps: {
 export function createCancelCaptcha(deps: {
   findCaptcha: FindCaptcha
   codes: Pick<CodeStore, 'settle' | 'look' | 'drop'>
-  endCode: (end: { id: string; end: CodeEnd }) => Promise<void>
+  endCode: EndCode
   endVerification: (id: string, end: CodeEnd) => Promise<void>
   limits: Pick<GuessLimits, 'refund'>
   events: Pick<CaptchaEvents, 'passed'>
@@ -98,7 +98,7 @@ export function createCancelCaptcha(deps: {
       return { outcome: 'code_gone', reason: live.reason }
     }
     if (isShared(captcha)) await endVerification(id, end)
-    else await endCode({ id, end })
+    else await endCode(captcha, id, end)
     const finish = (ended: EndedCode) => {
       if (!isPassed || testRecipients.isTestRecipient(captcha.to)) return
       limits.refund(ended)

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { orLate } from '../base/deadline.ts'
 import type { EventType } from '../base/event-types.ts'
-import type { CodeId } from '../base/ids.ts'
+import type { CodeId, NoticeId } from '../base/ids.ts'
 import { activeTraceParent } from '../base/traces.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { CodeEnd } from '../notice/code-end.ts'
@@ -25,6 +25,9 @@ export interface CaptchaEvent {
   traceParent?: string | undefined
 }
 
+/** Writes the end of a code for the notice to this address. */
+export type EndCode = (to: CodeOwner, noticeId: NoticeId, end: CodeEnd) => Promise<void>
+
 export type CaptchaEvents = ReturnType<typeof createCaptchaEvents>
 
 /** Limits of the repeated writes: time and number of events. */
@@ -37,7 +40,7 @@ export function createCaptchaEvents(deps: {
   /** The types that a receiver wants. Events of other types are not written. */
   types: readonly EventType[]
   write: (event: CaptchaEvent) => Promise<void>
-  endCode: (end: { id: string; end: CodeEnd }) => Promise<void>
+  endCode: EndCode
   endVerification: (id: CodeId, end: CodeEnd) => Promise<void>
   /** PostgreSQL's time. */
   nowMs: () => number
@@ -70,13 +73,14 @@ export function createCaptchaEvents(deps: {
       void write({ app: owner.app, type: 'captcha.passed', data })
     },
 
-    /** `codeId`: of a code for several notices. Its verification has ended too. */
+    /** `typed`: the owner of the digits. `codeId`: of a code for several notices. Its verification has ended too. */
     async ended(
+      typed: CodeOwner,
       { noticeId = '', codeId }: { noticeId?: string; codeId?: CodeId },
       end: CodeEnd,
     ): Promise<void> {
       const writing = untilDone(async () => {
-        await deps.endCode({ id: noticeId, end })
+        await deps.endCode(typed, noticeId, end)
         if (codeId !== undefined) await deps.endVerification(codeId, end)
       })
       await orLate(writing, endWithinMs, () => {})

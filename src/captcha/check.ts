@@ -174,10 +174,11 @@ export function createCheckCaptcha(deps: {
     metrics.checks.inc({ result: checked.result })
     deps.onChecked?.(guess, requestId, checked)
     if (checked.result === 'passed') {
-      events.passed(typedOf(guess, checked), checked.codeId ?? checked.noticeId)
-    }
-    if ('noticeId' in checked && checked.noticeId) {
-      await events.ended(checked, checked.result === 'passed' ? 'passed' : 'tries')
+      const typed = typedOf(guess, checked)
+      events.passed(typed, checked.codeId ?? checked.noticeId)
+      await events.ended(typed, checked, 'passed')
+    } else if ('noticeId' in checked && checked.noticeId) {
+      await events.ended(guess, checked, 'tries')
     }
     if (checked.result === 'refused') announceLock(guess, checked.refusal)
   }

@@ -10,13 +10,16 @@ const standardDigits = 6
 /** The longest life of a code by both standards. */
 const standardTtlMs = 600_000
 
-/** `passing`: the number of test recipients whose fixed codes still pass. */
-export function examinePolicy(file: PolicyFile, passing: number): Finding[] {
+/**
+ * `passing`: the number of test recipients whose fixed codes still pass. `serves`: whether a provider serves numbers of a
+ * country.
+ */
+export function examinePolicy(file: PolicyFile, passing: number, serves: Serves): Finding[] {
   return [
     ...examineCode(file.code),
     ...examineTesting(file.testing, passing),
     ...examinePrices(file),
-    ...examineDestinations(file),
+    ...examineDestinations(file, serves),
   ]
 }
 
@@ -92,20 +95,33 @@ function whyNoBound({ fields, mode, refund }: PricedRule): string | undefined {
   return free && `has a separate count for each {${free}}`
 }
 
-function examineDestinations({ recipients, routes }: PolicyFile): Finding[] {
+type Serves = (provider: string, country: string) => boolean
+
+function examineDestinations(
+  { recipients: { countries }, routes, providers }: PolicyFile,
+  serves: Serves,
+): Finding[] {
   const { ok, warning } = about('destinations')
   const { email: _, ...toNumbers } = routes
   const used = Object.entries(toNumbers).filter(([, list]) => list.length > 0)
   if (used.length === 0) return [ok('no SMS is sent')]
   const by = used.map(([channel]) => (channel === 'sms' ? 'SMS' : channel)).join(', ')
-  return recipients.countries
-    ? [ok(`${by} only to ${recipients.countries.join(', ')}`)]
-    : [
-        warning(
-          `${by} may go to every country`,
-          'set recipients.countries: the best guard against SMS fraud',
-        ),
-      ]
+  if (!countries) {
+    const advice = 'set recipients.countries: the best guard against SMS fraud'
+    return [warning(`${by} may go to every country`, advice)]
+  }
+  const isServed = (country: string) =>
+    used
+      .flatMap(([, list]) => list)
+      .filter(({ match }) => match.country?.includes(country) ?? true)
+      .flatMap(({ use }) => use)
+      .some(({ provider }) => !providers[provider]?.disabled && serves(provider, country))
+  const unserved = countries.filter((country) => !isServed(country)).join(', ')
+  if (unserved) {
+    const message = `no route serves ${unserved}, which recipients.countries lists`
+    return [warning(message, 'add a route or a sender, or remove it from the list')]
+  }
+  return [ok(`${by} only to ${countries.join(', ')}`)]
 }
 
 /** Only an operator knows which proxies exist, so the finding explains the setting. */

@@ -2,7 +2,7 @@
  * A YAML file whose values keep their lines, so that any later problem is reported as `file:line`. `${NAME}` is
  * replaced from the environment here, because later checks need the final value.
  */
-import { isMap, LineCounter, parseDocument, visit } from 'yaml'
+import { isMap, LineCounter, parseDocument, type Scalar, visit } from 'yaml'
 
 export interface FileProblem {
   path: readonly (string | number)[]
@@ -46,9 +46,10 @@ export function parseLocatedYaml(
   const unset = new Set<string>()
   visit(document, {
     Scalar(_, node) {
-      if (typeof node.value !== 'string') return
       const report = (message: string) =>
         problems.push(located(lineAt(node.range?.[0] ?? 0), message))
+      if (losesDigits(node)) report(`the number ${node.source} loses digits: write it in quotes`)
+      if (typeof node.value !== 'string') return
       node.value = node.value.replace(
         /\$\{([A-Za-z_][A-Za-z0-9_]*\})?/g,
         (whole, inner?: string) => {
@@ -102,3 +103,7 @@ export function parseLocatedYaml(
     return { ok: false, problems: [...problems, `${path}: ${(error as Error).message}`] }
   }
 }
+
+/** A value that is compared as text, such as an id of a vendor, would be another one. */
+const losesDigits = ({ value, source = '' }: Scalar) =>
+  typeof value === 'number' && /^-?\d+$/.test(source) && String(value) !== source

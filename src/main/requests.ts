@@ -2,7 +2,7 @@
 import { createApiKeys } from '../access/api-keys.ts'
 import { createBootstrap } from '../access/bootstrap.ts'
 import { createCancelCaptcha, createFindCaptcha } from '../captcha/cancel.ts'
-import { createCaptchaEvents } from '../captcha/captcha-events.ts'
+import { createCaptchaEvents, type EndCode } from '../captcha/captcha-events.ts'
 import { createChallengeKind, createChallenges } from '../captcha/challenges.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
 import { createCheckById } from '../captcha/check-by-id.ts'
@@ -172,10 +172,12 @@ async function composeChecking(shared: Shared, steps: Sends) {
   const { nowMs } = database
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs })
   closers.onClose(() => passes.close())
+  const endCode: EndCode = ({ channel, to }, id, end) =>
+    notices.endCode({ id, end, hashes: secrets.recipientHashes(channel, to) })
   const captchaEvents = createCaptchaEvents({
     types: wantedEvents,
     write: events.add,
-    ...{ endCode: notices.endCode, endVerification: notices.endVerification, nowMs },
+    ...{ endCode, endVerification: notices.endVerification, nowMs },
   })
   closers.onClose(() => captchaEvents.close())
   const checkCaptcha = createCheckCaptcha({
@@ -192,7 +194,7 @@ async function composeChecking(shared: Shared, steps: Sends) {
   const findCaptcha = createFindCaptcha({ ...steps, store: notices, codes })
   const cancelCaptcha = createCancelCaptcha({
     ...{ findCaptcha, codes, testRecipients },
-    ...{ endCode: notices.endCode, endVerification: notices.endVerification },
+    ...{ endCode, endVerification: notices.endVerification },
     limits: guessLimits,
     events: captchaEvents,
   })

@@ -1,27 +1,31 @@
 /**
- * Opt-outs by the words of persons: STOP, and START for the way back. They name a number and no message. Three questions
+ * Opt-outs by the words of persons: STOP, and START for the way back. They name a number and no message. Four questions
  * follow, with these answers:
  *
  * - Which number? SMSCs write numbers with and without a country code. The digits as an international number count first, if
  *   this provider has sent a message to it. Otherwise it is the national number with the latest message.
  * - Which app? Each app that has sent to the number by this provider. If none has, every app: the person wants no messages
  *   of this sender.
+ * - Which channels? Every channel of this provider to the number.
  * - Until when? As each suppression (suppressions.ts). START ends it earlier.
  */
+
+import type { Channel } from '../base/channel.ts'
 import { everyApp } from '../base/names.ts'
 import type { OptOut } from '../base/opt-out.ts'
+import { addressKindOf, channelsOfKind } from '../recipient/channels.ts'
 import { numbersMeantBy } from '../recipient/meant-numbers.ts'
 import type { Database } from '../storage/database.ts'
 import type { NoticeMetrics } from './metrics.ts'
 
-/** The channel of the words. */
-const channel = 'sms'
+/** The words come by SMS. A number has a hash for each channel. */
+const channelsToNumber = channelsOfKind(addressKindOf('sms'))
 
 export function createOptOuts(deps: {
   database: Database
   metrics: NoticeMetrics
   /** The keyed hashes of a recipient, by each secret in use. */
-  hashesOf: (channel: 'sms', to: string) => readonly Buffer[]
+  hashesOf: (channel: Channel, to: string) => readonly Buffer[]
 }) {
   const { database, metrics, hashesOf } = deps
 
@@ -29,7 +33,7 @@ export function createOptOuts(deps: {
   async function find(provider: string, written: string) {
     const { numbers, isFirstSure } = numbersMeantBy(written)
     const candidates = numbers.flatMap((to, nth) =>
-      hashesOf(channel, to).map((hash) => ({ hash, nth })),
+      channelsToNumber.flatMap((channel) => hashesOf(channel, to)).map((hash) => ({ hash, nth })),
     )
     const rows = await database.query<{ app: string; nth: number }>('opt-out-find', findSql, [
       candidates.map(({ hash }) => hash),

@@ -32,7 +32,7 @@ async function start() {
     findCaptcha: async () => ({ ...owner, codeEnd }),
     codes,
     endVerification: async () => {},
-    endCode: async ({ end }) => {
+    endCode: async (_, __, end) => {
       if (isRowAway) throw new Error('the row could not be written')
       codeEnd = end
     },

@@ -33,7 +33,7 @@ const redis = await testRedis()
 const { url, pool } = await testDatabase()
 // Only this test asks for the notices of a verification.
 await pool.query('CREATE INDEX ON notice (verification_id)')
-const database = databaseAt(url, 8)
+const database = databaseAt(url, 30)
 const secrets = createSecrets('a secret of at least thirty-two bytes')
 const options = { keyPrefix: redis.prefix, ttlMs: 300_000, triesPerCode: budget }
 const codes = createCodeStore(await redis.connect('code'), secrets, options)

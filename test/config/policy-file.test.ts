@@ -47,6 +47,20 @@ test('a small file: everything it leaves out has its default, paths start from t
   })
 })
 
+test.each(['9007199254740993', '-9007199254740993', '86138001380001234567', '007'])(
+  'a number that loses digits, as %s does, is refused with its line',
+  async (number) => {
+    const where = (value: string) =>
+      small.replace('{ kind: sandbox }', `\n  { kind: sandbox,\n    where: { /code: ${value} } }`)
+    expect(await problemsOf(read(where(number)))).toContainEqual(
+      expect.stringMatching(
+        new RegExp(`:4: the number ${number} loses digits: write it in quotes$`),
+      ),
+    )
+    expect(await read(where(`"${number}"`))).toMatchObject({ ok: true })
+  },
+)
+
 test('a section or setting that is absent is called missing', async () => {
   expect(await problemsOf(read('routes: {}\n'))).toEqual([
     expect.stringMatching(/:1: policies: is missing$/),
@@ -277,6 +291,7 @@ recipients: { countries: [GB, true], refuse: [+8613800138000] }
 `
   expect(await problemsOf(read(text))).toEqual(
     [
+      /:4: the number 0123 loses digits: write it in quotes$/,
       /:5: recipients\.countries\.1: must be a text; put it in quotes$/,
       /:5: recipients\.refuse\.0: must be a text; put it in quotes$/,
       /:4: testing\.recipients\.0\.to: must be a text; put it in quotes$/,

@@ -27,12 +27,19 @@ const postern = await startPostern({
     browser: { rules: [], checkRules: [] },
     providers: {
       twilio: {
-        ...{ kind: 'twilio', accountSid: `AC${'0'.repeat(32)}`, authToken, statusCallback },
+        ...{
+          kind: 'twilio',
+          accountSid: `AC${'0'.repeat(32)}`,
+          authToken,
+          statusCallback,
+          channels: ['sms', 'voice'],
+        },
         ...{ from: '+15005550006', endpoint: `http://127.0.0.1:${twilio.port}` },
       },
       smsc: { kind: 'smpp', url: `smpp://postern:pass@127.0.0.1:${smsc.port}`, from: 'Acme' },
     },
     routes: {
+      voice: [{ use: ['twilio'] }],
       sms: [{ match: { country: ['GB', 'GG'] }, use: ['smsc'] }, { use: ['twilio'] }],
       email: [],
     },
@@ -81,6 +88,16 @@ test('Twilio: STOP opts out, HELP changes nothing, START opts in', async () => {
   expect(await reasons(to)).toEqual(['twilio opted_out'])
   expect((await incoming(to, { Body: 'START', OptOutType: 'START' })).status).toBe(200)
   expect((await sendTo(to)).status).toBe(202)
+})
+
+test('STOP concerns every channel of the provider to the number, and so does START', async () => {
+  const to = '+12025550106'
+  await sent(to)
+  const call = () => postern.post('/v1/captchas', { channel: 'voice', to })
+  await incoming(to, { Body: 'STOP', OptOutType: 'STOP' })
+  expect(await call()).toMatchObject(optedOut)
+  await incoming(to, { Body: 'START', OptOutType: 'START' })
+  expect((await call()).status).toBe(202)
 })
 
 test('without Advanced Opt-Out: the word alone counts, and no sentence', async () => {

@@ -507,6 +507,20 @@ test('the end of a code: of two ends in one statement `passed` wins, in either o
   expect((await rowOf(second)).code_end).toBe('passed')
 })
 
+test('a right code ends the bounce of its address, also under the hash of the other secret in use', async () => {
+  const [recipientHash, otherHash] = [randomBytes(16), randomBytes(16)]
+  const id = await created({ recipientHash })
+  for (const hash of [recipientHash, otherHash, randomBytes(16)]) {
+    await pool.query(
+      `INSERT INTO suppression (app, recipient_hash, reason, provider) VALUES ('default', $1, 'bounced', 'x')`,
+      [hash],
+    )
+  }
+  await store.endCode({ id, end: 'passed', hashes: [otherHash, recipientHash] })
+  const { rows } = await pool.query('SELECT FROM suppression WHERE ended_at IS NULL')
+  expect(rows).toHaveLength(1)
+})
+
 test('adopt: a repeat adopts a waiting row → the first request does not close it, and the worker that has read it still claims it', async () => {
   const id = await created()
   const open = await store.findOpen(id)

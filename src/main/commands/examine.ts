@@ -9,6 +9,7 @@ import { examineSecrets } from '../../config/examine-secrets.ts'
 import { examineSettings } from '../../config/examine-settings.ts'
 import { examineMessages } from '../../delivery/examine-messages.ts'
 import { examineProviders } from '../../providers/examine-providers.ts'
+import { createServes } from '../../providers/kinds.ts'
 import { mailSendersOf } from '../../providers/mail-senders.ts'
 import { examineCheckMx, examineMailDomain } from '../../recipient/examine-mail-domain.ts'
 import { createDnsResolver } from '../../recipient/mail-domains.ts'
@@ -72,7 +73,7 @@ function configLooks(
   const { defaultCountry } = file.recipients
   const passing = createTestRecipients(file.testing, { defaultCountry, nowMs: Date.now }).list()
   return [
-    look('policy file', async () => examinePolicy(file, passing.length)),
+    look('policy file', async () => examinePolicy(file, passing.length, createServes(providers))),
     look('proxy', async () => examineProxy(environment)),
     look('senders', async () => warnings.map((each) => about('senders').warning(each))),
     look('routes', async () => examineMessages(file, templates)),

@@ -97,7 +97,7 @@ function policyOf(text: string): string[] {
     defaultCountry: 'CN',
     nowMs: () => nowMs,
   })
-  return told(examinePolicy(file, recipients.list().length))
+  return told(examinePolicy(file, recipients.list().length, (name) => name !== 'nowhere'))
 }
 
 describe('policy file', () => {
@@ -151,6 +151,18 @@ describe('policy file', () => {
     ['', /^ok: no SMS is sent/],
     ['routes: { sms: [{ use: [box] }] }', /^warning: SMS may go to every country/],
     ['routes: { sms: [{ use: [box] }] }, recipients: { countries: [CN] }', /^ok: SMS only to CN/],
+    [
+      'routes: { sms: [{ match: { country: CN }, use: [box] }] }, recipients: { countries: [CN, DE] }',
+      /^warning: no route serves DE, which recipients.countries lists$/,
+    ],
+    [
+      'routes: { sms: [{ match: { country: CN }, use: [box] }], voice: [{ use: [box] }] }, recipients: { countries: [CN, DE] }',
+      /^ok: SMS, voice only to CN, DE/,
+    ],
+    [
+      'routes: { sms: [{ use: [nowhere] }] }, recipients: { countries: [DE] }',
+      /^warning: no route serves DE/,
+    ],
   ])('%s', (text, expected) => {
     expect(policyOf(text)).toContainEqual(expect.stringMatching(expected))
   })
@@ -164,7 +176,7 @@ describe('policy file', () => {
     (_, rule, name) => {
       const textWith = (rules: string) =>
         `policies: { captcha: [${rules}] }, prices: { default: 60 }`
-      const [found] = examinePolicy(fileOf(textWith(rule)), 0).filter(
+      const [found] = examinePolicy(fileOf(textWith(rule)), 0, () => true).filter(
         ({ subject }) => subject === 'prices',
       )
       const [advised = ''] = /\{ name: .*\}/.exec(found?.advice ?? '') ?? []
