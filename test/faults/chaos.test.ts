@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { startFarEnd } from '../tools/far-end.ts'
 import { type Fleet, type FleetOptions, startFleet } from '../tools/fleet.ts'
 import { ownCluster } from '../tools/redis-topologies.ts'
 import { proveCalmFor } from './calm.ts'
 import { expectAllWorks, type Fault, openLab } from './fault.ts'
 import { faults } from './faults.ts'
 import { expectBooksAgree, forSeconds, type Ledger, sendAtRate, settle } from './ledger.ts'
+import { beginWaysAtRate, expectWaysAgree, sectionsWithWays } from './ways.ts'
 
 /**
  * `npm run chaos`: a steady load, and one fault after the other, drawn by the seed. With `--calm` there is no fault.
@@ -30,7 +32,10 @@ test.skipIf(isCalm)(
   `chaos for ${minutes} min: everything accepted reaches one final state, none is lost (I1, I2)`,
   async () => {
     const lab = openLab(seed, false)
-    const fleet = await startFleet({ apis: 2, workers: 2, ...(await redisOfChaos()) })
+    const refusing = await startFarEnd()
+    refusing.behave = () => ({ status: 422 })
+    const policyFile = (url: string) => sectionsWithWays(url, refusing.url)
+    const fleet = await startFleet({ apis: 2, workers: 2, ...(await redisOfChaos()), policyFile })
     const strikes: string[] = []
     const strikeUntil = async (untilMs: number) => {
       const drawable = faults.filter((fault): fault is Required<Fault> => Boolean(fault.strike))
@@ -41,13 +46,15 @@ test.skipIf(isCalm)(
         await strike(fleet, lab)
       }
     }
-    const [ledger] = await Promise.all([
+    const [ledger, begun] = await Promise.all([
       sendAtRate(fleet, perSecond, forSeconds(minutes * 60)),
+      beginWaysAtRate(fleet, perSecond / 20, forSeconds(minutes * 60)),
       strikeUntil(performance.now() + chaosMs - 10_000),
     ])
     const report = await settle(fleet, ledger, 180_000)
     print(ledger, strikes, report, await reasonsNotSent(fleet))
     await expectBooksAgree(fleet, ledger, report)
+    console.log(`verifications       ${await expectWaysAgree(fleet, begun, 180_000)}`)
     await expectAllWorks(fleet)
   },
   chaosMs + 400_000,

@@ -40,26 +40,34 @@ export async function sendAtRate(
   isOver: (elapsedMs: number) => boolean,
 ): Promise<Ledger> {
   const ledger = openLedger()
+  await atRate(perSecond, isOver, () => {
+    const to = freshPhone()
+    return fleet.send(to).then(
+      ({ status, body, tookMs }) => ledger.enter({ to, status, id: body.id, tookMs }),
+      () => ledger.enter({ to, status: 0, tookMs: 0 }),
+    )
+  })
+  return ledger
+}
+
+/** Begins one after the other at a steady rate until `isOver`. Resolves when all have ended. */
+export async function atRate(
+  perSecond: number,
+  isOver: (elapsedMs: number) => boolean,
+  run: (count: number) => Promise<void>,
+): Promise<void> {
   const startMs = performance.now()
   const under = new Set<Promise<void>>()
-  for (let sent = 0; ; ) {
+  for (let begun = 0; ; ) {
     const elapsedMs = performance.now() - startMs
     if (isOver(elapsedMs)) break
-    for (; sent < (elapsedMs / 1_000) * perSecond; sent++) {
-      const to = freshPhone()
-      const one = fleet
-        .send(to)
-        .then(
-          ({ status, body, tookMs }) => ledger.enter({ to, status, id: body.id, tookMs }),
-          () => ledger.enter({ to, status: 0, tookMs: 0 }),
-        )
-        .then(() => void under.delete(one))
+    for (; begun < (elapsedMs / 1_000) * perSecond; begun++) {
+      const one = run(begun).then(() => void under.delete(one))
       under.add(one)
     }
     await sleep(5)
   }
   await Promise.all(under)
-  return ledger
 }
 
 export const forSeconds = (seconds: number) => (elapsedMs: number) => elapsedMs >= seconds * 1_000

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import type { NewNotice } from '../../src/notice/insert.ts'
