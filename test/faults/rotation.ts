@@ -24,7 +24,13 @@ const f40: Fault = {
   holds: 'every code passes, and of two codes sent at once one passes',
   proves: 'I35',
   async prove(lab) {
-    const fleet = await startFleet({ apis: 2, env: { SECRET: before, SECRET_PREVIOUS: '' } })
+    const fleet = await startFleet({
+      ...{ apis: 2, env: { SECRET: before, SECRET_PREVIOUS: '' } },
+      policyFile: {
+        routes: { sms: [{ use: ['far'] }], whatsapp: [{ use: ['far'] }] },
+        workflows: { both: ['sms', 'whatsapp'] },
+      },
+    })
     const people = callPeople(fleet)
 
     /** A double click. Both sends are accepted while the processes have different secrets and so count apart. */
@@ -50,7 +56,11 @@ const f40: Fault = {
       await eventually(hasPassed, { withinMs: 20_000 })
     }
 
-    people.start((count) => (count % 2 === 0 ? askTwice() : people.askAndCheck((count >> 1) % 2)))
+    people.start((count) => {
+      const place = (count >> 2) % 2
+      if (count % 4 === 0) return people.askByWays(place)
+      return count % 2 === 0 ? askTwice() : people.askAndCheck(place)
+    })
     for (const [step, env] of steps.entries()) {
       // During step 2, everything made under the old secret ends.
       if (step === 2) await people.pause()
