@@ -50,8 +50,9 @@ export function createReadWorkflow(deps: ReadWorkflowDeps) {
 
   return async function readWorkflow(
     asked: WorkflowAsked,
-    { app, keyId, ip, isPage }: Caller,
+    caller: Caller,
   ): Promise<OpenVerification | Refused> {
+    const { app, keyId, ip, isPage, isInProcess = false } = caller
     const { workflow, scene, template, params, locale, policy } = asked
     const names = Object.hasOwn(workflows, workflow) ? (workflows[workflow] ?? []) : undefined
     if (!names) return invalidRequest('workflow', 'noWorkflow')
@@ -69,7 +70,7 @@ export function createReadWorkflow(deps: ReadWorkflowDeps) {
     for (const channel of names) {
       const to = leadsToMail(channel) ? mail?.to : number.to
       if (to === undefined) continue
-      const way = ways.wayOf(read, { channel, to }, callerOf(read))
+      const way = ways.wayOf(read, { channel, to }, callerOf(read), isInProcess)
       if (!('outcome' in way)) found.push({ channel, to })
       else if (!hasNoRoute(way)) return way
     }

@@ -55,11 +55,14 @@ export function createSendWay(deps: {
   const { readMessage, make, quota, guessLimits, challenges, codes, code, testRecipients } = deps
   const validityIn = createValidityText(code.ttlMs)
 
-  /** The facts that limits count of a way; a refusal if it has no route now. */
-  function wayOf(verification: OpenVerification, way: Way, caller: Caller) {
+  /**
+   * The facts that limits count of a way; a refusal if it has no route now. Only a caller in process may name a template of a
+   * plugin, which is checked when the verification begins.
+   */
+  function wayOf(verification: OpenVerification, way: Way, caller: Caller, isInProcess = true) {
     const { app, scene, template, params, locale, ip, lane } = verification
     const asked = { ...way, template, params, locale }
-    const message = readMessage('captcha', asked, { app, isInProcess: true })
+    const message = readMessage('captcha', asked, { app, isInProcess })
     if ('outcome' in message) return message
     const named = { app, kind: 'captcha', ...way, scene, template, locale: message.locale } as const
     const draft = { ...named, ttlMs: code.ttlMs, providers: message.providers }

@@ -26,6 +26,7 @@ const [command, ...ids] = positionals
 process.env.FAULT_SEED = values.seed
 process.env.FAULT_FORM = values.short ? 'short' : 'full'
 process.env.CHAOS_MINUTES = values.minutes
+process.env.TEST_FILE_SECONDS = String(Number(values.minutes) * 60 + 900)
 process.env.CHAOS_RATE = values.rate
 process.env.CHAOS_AOF = values.aof
 if (values.cluster) process.env.CHAOS_CLUSTER = 'yes'

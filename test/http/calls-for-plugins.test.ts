@@ -10,6 +10,7 @@ import { canonicalRecord } from '../../src/base/canonical.ts'
 import { createCalls } from '../../src/http/in-process.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { createPostern, type PosternCalls } from '../../src/main/create-postern.ts'
+import { apiKey } from '../tools/api-key.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
 import { listen } from '../tools/listen.ts'
 import { clientOf, noLimits, posternEnv, startPostern } from '../tools/postern.ts'
@@ -349,6 +350,25 @@ describe('templates of a plugin', () => {
       outcome: 'invalid_request',
       errors: [{ path: 'params.name' }],
     })
+  })
+
+  test('named by a key → 400, for a channel and for a workflow; begun in process, a key begins its next way', async () => {
+    const key = await apiKey(on.database, { app })
+    const plugin = { name: 'shouting', templates: { shout: { sms: shout, email: shout } }, router }
+    const policyFile = { workflows: { all: ['sms', 'email'] } }
+    const postern = await open(policyFile, [plugin as never])
+    const { post } = clientOf(await served(postern), key)
+    const asked = { template: 'shout', params: { name: 'Ada' }, to: newPhone() }
+    for (const by of [{ channel: 'sms' }, { workflow: 'all' }]) {
+      expect(await post('/v1/captchas', { ...asked, ...by })).toMatchObject({
+        status: 400,
+        body: { errors: [{ path: 'template' }] },
+      })
+    }
+    const begun = { app, workflow: 'all', email: 'ada@shop.test', ...asked }
+    const sent = await postern.sendCaptcha(begun)
+    if (sent.outcome !== 'accepted') expect.unreachable(JSON.stringify(sent))
+    expect((await post(`/v1/captchas/${sent.id}/next`, {})).status).toBe(202)
   })
 
   test('with the name of a template in the folder → the start fails with both', async () => {

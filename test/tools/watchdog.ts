@@ -29,5 +29,5 @@ const limits = {
   spinSeconds: Number(process.env.TEST_SPIN_SECONDS ?? 90),
   /** For a wait that blocks the process, such as one for a program. A busy machine makes both longer. */
   blockSeconds: 600,
-  fileSeconds: 900,
+  fileSeconds: Number(process.env.TEST_FILE_SECONDS ?? 900),
 }
