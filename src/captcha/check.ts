@@ -21,7 +21,7 @@ import type { EndedCode, Gone, GoneReason, GuessResult, Repeated } from './code-
 import { formProblem } from './code-form.ts'
 import { addressesOf } from './code-names.ts'
 import type { CodeOwner, CodeStore, SharedOwner } from './code-store.ts'
-import { createGuessCounts, targetOf, typedOf } from './guess-counts.ts'
+import { targetOf, typedOf } from './guess-targets.ts'
 import type { KnownBrowsers } from './known-browsers.ts'
 import type { CaptchaMetrics } from './metrics.ts'
 import type { Passes } from './passes.ts'
@@ -96,7 +96,6 @@ export function createCheckCaptcha(deps: {
   onChecked?: (owner: CodeOwner, requestId: string, checked: Counted) => void
 }) {
   const { challenges, limits, codes, known, metrics, events } = deps
-  const guesses = createGuessCounts(limits)
   const proofs = createProofs(deps)
 
   /** Throws Unavailable if Redis is out of reach; then no try and no code is used up. */
@@ -201,7 +200,7 @@ export function createCheckCaptcha(deps: {
     if (triesLeft === 0) return answerWithoutCode(guess, 'tries', isHuman)
     const target = await targetOf(codes, guess, live)
     if (!target) return answerWithoutCode(guess, 'expired', isHuman)
-    const counted = await guesses.count(guess, target.sentTo, guess.origin, requestId, isHuman)
+    const counted = await limits.count(target.guessed, requestId, isHuman)
     if ('refusal' in counted) return { result: 'refused', refusal: counted.refusal }
 
     let compared: GuessResult
@@ -210,7 +209,7 @@ export function createCheckCaptcha(deps: {
     const repeatable =
       repeatKeyId === undefined ? undefined : proofs.forRepeats(repeatKeyId, target.owner)
     const passed = (ended: EndedCode) => {
-      guesses.forgive(counts)
+      limits.forgive(counts)
       limits.refund(ended)
     }
     try {
@@ -220,11 +219,11 @@ export function createCheckCaptcha(deps: {
       }
       compared = await codes.guess(target.owner, code, target.id, repeatable, onKept, lane)
     } catch (error) {
-      guesses.giveBack(counts)
+      limits.giveBack(counts)
       throw error
     }
     // The code ended after the look-up, so no try was taken.
-    if (compared.result === 'gone' || compared.result === 'repeated') guesses.giveBack(counts)
+    if (compared.result === 'gone' || compared.result === 'repeated') limits.giveBack(counts)
     if (compared.result === 'repeated')
       return { ...compared, proof: proofIn(compared.proof, compared) }
     if (compared.result === 'passed') {
@@ -232,7 +231,7 @@ export function createCheckCaptcha(deps: {
       return { ...compared, proof: repeatable && proofIn(repeatable.proof, compared) }
     }
     if (compared.result !== 'mismatch') return compared
-    const { waitMs, refusal } = await guesses.afterMismatch(counts)
+    const { waitMs, refusal } = await limits.afterMismatch(counts)
     if (refusal) announceLock(guess, refusal)
     return waitMs > 0 ? { ...compared, lockedForMs: waitMs } : compared
   }

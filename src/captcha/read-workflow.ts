@@ -1,11 +1,11 @@
 /** Reads the request for a verification: its addresses, and the ways that can carry its code. */
 import type { Channel } from '../base/channel.ts'
 import { newId } from '../base/ids.ts'
-import type { Params } from '../notice/create.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import type { Caller } from '../rules/caller.ts'
 import { invalidRequest, type Refused } from '../rules/refused.ts'
 import type { KnownBrowsers } from './known-browsers.ts'
+import type { CaptchaAsked } from './send.ts'
 import type { SendWay } from './send-way.ts'
 import {
   callerOf,
@@ -16,22 +16,11 @@ import {
   type Way,
 } from './verification.ts'
 
-export interface WorkflowAsked {
+/** `to`: the number. */
+export interface WorkflowAsked extends Omit<CaptchaAsked, 'channel' | 'code'> {
   workflow: string
-  /** The number. */
-  to: string
   /** The address of the ways by mail. */
   email?: string | undefined
-  scene: string
-  template: string
-  params: Params
-  locale?: string | undefined
-  ip?: string | undefined
-  challenge?: string | undefined
-  policy?: string | undefined
-  /** The token of a known browser. */
-  known?: string | undefined
-  idempotencyKey?: string | undefined
 }
 
 export interface ReadWorkflowDeps {

@@ -3,21 +3,13 @@
  * the row of the verification is made before its first notice. Without the commit of the notice, the way has not begun.
  */
 import type { NoticeId } from '../base/ids.ts'
-import { type Links, linkOf } from '../notice/code-link.ts'
 import type { PreparedNotice } from '../notice/create.ts'
-import type { ReadMessage } from '../notice/message.ts'
 import type { Made, Pipeline, Prepared, Taken } from '../notice/pipeline.ts'
 import type { NoticeStore } from '../notice/store.ts'
-import { createValidityText, minutesOf } from '../notice/validity-text.ts'
-import type { TestRecipients } from '../recipient/test-recipients.ts'
-import { type Caller, originOf } from '../rules/caller.ts'
-import type { GuessLimits } from '../rules/guess-limits.ts'
-import { pagePolicy } from '../rules/policies.ts'
-import type { Quota } from '../rules/quota.ts'
-import type { Limited, Refused } from '../rules/refused.ts'
-import type { Challenges } from './challenges.ts'
+import type { Caller } from '../rules/caller.ts'
+import type { Refused } from '../rules/refused.ts'
+import { type CodeSendDeps, createCodeSends } from './code-sends.ts'
 import type { CodeStore } from './code-store.ts'
-import { drawCode } from './send.ts'
 import { homeOf, type OpenVerification, sealFacts, type Way } from './verification.ts'
 
 export interface WayAsked {
@@ -39,42 +31,25 @@ const maxDraws = 10
 
 export type SendWay = ReturnType<typeof createSendWay>
 
-export function createSendWay(deps: {
-  readMessage: ReadMessage
-  make: Pipeline['make']
-  quota: Pick<Quota, 'fieldsOf'>
-  guessLimits: Pick<GuessLimits, 'refundOf' | 'waitMsOf'>
-  challenges: Pick<Challenges, 'refuse'>
-  codes: Pick<CodeStore, 'add' | 'settle' | 'settleSoon' | 'forget'>
-  store: Pick<NoticeStore, 'addVerification'>
-  seal: (text: string, context: string) => Buffer
-  code: { length: number; ttlMs: number }
-  links: Links
-  testRecipients: Pick<TestRecipients, 'codeOf'>
-}) {
-  const { readMessage, make, quota, guessLimits, challenges, codes, code, testRecipients } = deps
-  const validityIn = createValidityText(code.ttlMs)
+export function createSendWay(
+  deps: CodeSendDeps & {
+    make: Pipeline['make']
+    codes: Pick<CodeStore, 'add' | 'settle' | 'settleSoon' | 'forget'>
+    store: Pick<NoticeStore, 'addVerification'>
+    seal: (text: string, context: string) => Buffer
+  },
+) {
+  const { make, codes, guessLimits, testRecipients } = deps
+  const { countedOf, refuse, paramsOf, drawDigits, answerOf } = createCodeSends(deps)
 
   /**
    * The facts that limits count of a way; a refusal if it has no route now. Only a caller in process may name a template of a
    * plugin, which is checked when the verification begins.
    */
   function wayOf(verification: OpenVerification, way: Way, caller: Caller, isInProcess = true) {
-    const { app, scene, template, params, locale, ip, lane } = verification
-    const asked = { ...way, template, params, locale }
-    const message = readMessage('captcha', asked, { app, isInProcess })
-    if ('outcome' in message) return message
-    const named = { app, kind: 'captcha', ...way, scene, template, locale: message.locale } as const
-    const draft = { ...named, ttlMs: code.ttlMs, providers: message.providers }
-    const origin = originOf(caller, caller.isPage ? undefined : ip, message.country, lane)
-    const policy = caller.isPage ? pagePolicy : (verification.policy ?? 'captcha')
-    return {
-      draft,
-      origin,
-      policy,
-      params: message.params,
-      fields: quota.fieldsOf(draft, message.params, origin),
-    }
+    const asked = { ...verification, ...way }
+    const message = deps.readMessage('captcha', asked, { app: caller.app, isInProcess })
+    return 'outcome' in message ? message : countedOf(asked, message, caller, verification.lane)
   }
 
   return {
@@ -84,9 +59,8 @@ export function createSendWay(deps: {
     async sendWay({ verification, way, noticeId, caller, ...asked }: WayAsked): Promise<Made> {
       const found = wayOf(verification, verification.ways[way] as Way, caller)
       if ('outcome' in found) return found
-      const { draft, origin, policy, params, fields } = found
-      const { id: verificationId, notices, scene } = verification
-      const begun = { verificationId, way, seen: notices.length }
+      const { draft, policy, params, fields } = found
+      const begun = { verificationId: verification.id, way, seen: verification.notices.length }
       const { isHuman, answerBy, isRepeated = false } = asked
       const sending = { draft, params, caller, policy, fields, asked: {}, answerBy, isRepeated }
       return make({ ...draft, begun, id: noticeId }, sending, {
@@ -94,21 +68,11 @@ export function createSendWay(deps: {
         refuse: async (limited) => (isRepeated ? limited : refuse(limited, caller)),
         prepare: (notice, taken, requestId) =>
           store(notice, verification, taken, guessLimits.refundOf(policy, fields, requestId)),
-        async answer() {
-          const waiting = isRepeated ? 0 : guessLimits.waitMsOf(draft, origin).catch(() => 0)
-          const lockedForMs = await waiting
-          const codeLength = testRecipients.codeOf(draft.to)?.length ?? code.length
-          return { scene, codeLength, ...(lockedForMs > 0 ? { lockedForMs } : {}) }
-        },
+        answer: async () => (isRepeated ? {} : answerOf(found, testRecipients.codeOf(draft.to))),
       })
     },
 
     refuse,
-  }
-
-  /** Callers in pages know one policy. */
-  function refuse(limited: Limited, caller: Caller): Promise<Refused> {
-    return challenges.refuse(caller, caller.isPage ? { ...limited, policy: 'captcha' } : limited)
   }
 
   async function store(
@@ -118,7 +82,7 @@ export function createSendWay(deps: {
     onPass: string | undefined,
   ): Promise<Prepared | Refused> {
     const { channel, to, locale, id: noticeId } = notice
-    const { id: codeId, scene, app, ways, notices, lane } = verification
+    const { id: codeId, scene, app, notices, lane } = verification
     const home = homeOf(verification)
     const owner = { app, scene, channel, to }
     const fixed = testRecipients.codeOf(to)
@@ -128,32 +92,20 @@ export function createSendWay(deps: {
     let digits = ''
     let added: Awaited<ReturnType<typeof codes.add>> = 'same'
     for (let draw = 0; added === 'same' && draw < maxDraws; draw++) {
-      digits = fixed ?? drawCode(code.length)
+      digits = fixed ?? drawDigits()
       const mayRepeat = fixed !== undefined
       const mine = { noticeId, owner, code: digits, isFirst, lane, mayRepeat }
       added = await codes.add(codeId, home, { ...mine, onPass: fixed ? undefined : onPass })
     }
     if (added === 'gone' || added === 'same') return { outcome: 'code_gone', reason: 'expired' }
     if (isFirst) {
-      const { workflow, keyId, isPage } = verification
       await deps.store.addVerification({
-        ...{
-          id: codeId,
-          app,
-          scene,
-          workflow,
-          keyId,
-          isPage,
-          ways: ways.length,
-          ttlMs: code.ttlMs,
-        },
+        ...{ ...verification, ways: verification.ways.length, ttlMs: deps.code.ttlMs },
         sealed: sealFacts(verification, deps.seal, codeId),
       })
     }
-    const link = linkOf(deps.links, scene, digits, codeId)
-    const time = { minutes: minutesOf(code.ttlMs), validity: validityIn(locale) }
     return {
-      params: { code: digits, ...time, ...(link ? { link } : {}) },
+      params: paramsOf(scene, locale, digits, codeId),
       async afterCommit() {
         if (added === 'current') return
         await codes

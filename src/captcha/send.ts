@@ -5,20 +5,15 @@
  *
  * A test recipient has a fixed code, which is stored like any other, and no notice.
  */
-import { randomInt } from 'node:crypto'
-import { type Links, linkOf } from '../notice/code-link.ts'
 import type { PreparedNotice } from '../notice/create.ts'
-import type { ReadMessage, SendAsked, SendOutcome } from '../notice/message.ts'
+import type { SendAsked, SendOutcome } from '../notice/message.ts'
 import type { OncePerKey } from '../notice/once-per-key.ts'
 import type { Prepared, Send, Taken } from '../notice/pipeline.ts'
-import { createValidityText, minutesOf } from '../notice/validity-text.ts'
-import type { TestRecipients } from '../recipient/test-recipients.ts'
-import { type Caller, originOf } from '../rules/caller.ts'
-import type { GuessLimits } from '../rules/guess-limits.ts'
-import { pagePolicy } from '../rules/policies.ts'
+import type { Caller } from '../rules/caller.ts'
 import type { Quota } from '../rules/quota.ts'
 import { invalidRequest, type Limited } from '../rules/refused.ts'
 import type { Challenges } from './challenges.ts'
+import { type CodeSendDeps, createCodeSends } from './code-sends.ts'
 import type { CodeStore } from './code-store.ts'
 import type { KnownBrowsers } from './known-browsers.ts'
 import { createRefuseEarly } from './refuse-early.ts'
@@ -38,48 +33,39 @@ export interface CaptchaAsked extends SendAsked {
 
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
 
-export function createSendCaptcha(deps: {
-  readMessage: ReadMessage
-  oncePerKey: Pick<OncePerKey, 'answerBy' | 'isNew'>
-  challenges: Pick<Challenges, 'enter' | 'refuse'>
-  quota: Pick<Quota, 'fieldsOf' | 'remembersRefusal' | 'acquireAndRelease'>
-  guessLimits: Pick<GuessLimits, 'waitMsOf' | 'refundOf'>
-  known: Pick<KnownBrowsers, 'laneOf'>
-  codes: Pick<CodeStore, 'digestsOf' | 'remember' | 'settle' | 'settleSoon' | 'forget'>
-  send: Send
-  code: { length: number; ttlMs: number; own: boolean }
-  links: Links
-  testRecipients: Pick<TestRecipients, 'codeOf'>
-}) {
-  const { readMessage, oncePerKey, challenges, quota, guessLimits, codes } = deps
+export function createSendCaptcha(
+  deps: CodeSendDeps & {
+    oncePerKey: Pick<OncePerKey, 'answerBy' | 'isNew'>
+    challenges: Pick<Challenges, 'enter'>
+    quota: Pick<Quota, 'remembersRefusal' | 'acquireAndRelease'>
+    known: Pick<KnownBrowsers, 'laneOf'>
+    codes: Pick<CodeStore, 'digestsOf' | 'remember' | 'settle' | 'settleSoon' | 'forget'>
+    send: Send
+    code: { own: boolean }
+  },
+) {
+  const { readMessage, oncePerKey, challenges, guessLimits, codes } = deps
   const { send, code, testRecipients } = deps
-  const validityIn = createValidityText(code.ttlMs)
+  const { countedOf, refuse, paramsOf, drawDigits, answerOf } = createCodeSends(deps)
   const refuseEarly = createRefuseEarly(deps)
 
   /** Throws Unavailable if Redis or PostgreSQL is out of reach; then the uses of the send are given back. */
   return async function sendCaptcha(asked: CaptchaAsked, caller: Caller): Promise<SendOutcome> {
     const answerBy = oncePerKey.answerBy()
-    const { app, isPage } = caller
-    const { channel, scene, template, challenge, idempotencyKey, code: own } = asked
+    const { app } = caller
+    const { channel, scene, challenge, idempotencyKey, code: own } = asked
     if (own !== undefined && !(code.own || caller.sendsOwnCodes)) {
       return invalidRequest('code', 'madeByPostern')
     }
     const message = readMessage('captcha', asked, caller)
     if ('outcome' in message) return message
-    const { to, locale, country, params, providers } = message
-    const ttlMs = code.ttlMs
-    const named = { app, kind: 'captcha', channel, to, scene, template, locale } as const
-    const draft = { ...named, ttlMs, providers }
-    const lane = await deps.known.laneOf(asked.known, draft)
-    const origin = originOf(caller, asked.ip, country, lane)
-    const policy = isPage ? pagePolicy : (asked.policy ?? 'captcha')
-    const fields = quota.fieldsOf(draft, params, origin)
-    // Callers in pages know one policy.
-    const refuse = (limited: Limited) =>
-      challenges.refuse(caller, isPage ? { ...limited, policy: 'captcha' } : limited)
+    const { to } = message
+    const lane = await deps.known.laneOf(asked.known, { app, channel, to })
+    const counted = countedOf(asked, message, caller, lane)
+    const { draft, params, policy, fields } = counted
 
     const early = await refuseEarly({ policy, fields, challenge, idempotencyKey }, caller, answerBy)
-    if (early) return refuse(early)
+    if (early) return refuse(early, caller)
     const codeDigests = own === undefined ? undefined : codes.digestsOf(draft, own)
     const given = testRecipients.codeOf(to) ?? own
     const keyed = { ...asked, codeDigests }
@@ -90,18 +76,13 @@ export function createSendCaptcha(deps: {
         if (!('outcome' in entry)) taken.add(entry.giveBack)
         return entry
       },
-      refuse,
+      refuse: (limited: Limited) => refuse(limited, caller),
       prepare: (notice, taken, requestId) =>
         store({ ...notice, scene }, taken, given, guessLimits.refundOf(policy, fields, requestId)),
       // Without its code, an open notice will not be sent.
       isAlive: async (notice, isOpen) =>
         !isOpen || (await codes.settle({ ...notice, scene }, notice.id)) === 'current',
-      async answer() {
-        // A lock of checks does not refuse a send, but the answer reports it. Left out if Redis gives no answer.
-        const lockedForMs = await guessLimits.waitMsOf(draft, origin).catch(() => 0)
-        const lock = lockedForMs > 0 ? { lockedForMs } : {}
-        return { scene, codeLength: given?.length ?? code.length, ...lock }
-      },
+      answer: () => answerOf(counted, given),
     })
   }
 
@@ -112,17 +93,15 @@ export function createSendCaptcha(deps: {
     given: string | undefined,
     refund: string | undefined,
   ): Promise<Prepared> {
-    const { id, locale } = notice
+    const { id, scene, locale } = notice
     const isTest = testRecipients.codeOf(notice.to) !== undefined
-    const made = given ?? drawCode(code.length)
+    const made = given ?? drawDigits()
     taken.add(() => codes.forget(notice, id))
     const isPending = await codes.remember(notice, id, made, isTest ? undefined : refund)
     // A test recipient has no worker that would settle the code.
     if (isPending && isTest) await codes.settle(notice, id)
-    const link = linkOf(deps.links, notice.scene, made, id)
-    const time = { minutes: minutesOf(code.ttlMs), validity: validityIn(locale) }
     return {
-      params: { code: made, ...time, ...(link ? { link } : {}) },
+      params: paramsOf(scene, locale, made, id),
       // If the process dies before this, the worker settles the code before it sends.
       async afterCommit() {
         if (isPending && !isTest) {
@@ -131,9 +110,4 @@ export function createSendCaptcha(deps: {
       },
     }
   }
-}
-
-/** A code of `length` decimal digits. All codes are equally likely, also those with leading zeros. */
-export function drawCode(length: number): string {
-  return String(randomInt(10 ** length)).padStart(length, '0')
 }

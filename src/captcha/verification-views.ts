@@ -24,6 +24,8 @@ export interface AcceptedWay extends Omit<Accepted, 'channel' | 'template'> {
   way: { channel: Channel; index: number; of: number; next?: Channel }
 }
 
+type Members = Pick<Accepted, 'expiresAt' | 'resendAt' | 'codeLength' | 'lockedForMs'>
+
 export interface ViewDeps {
   quota: Pick<Quota, 'nextInMs'>
   codes: Pick<CodeStore, 'look'>
@@ -72,23 +74,15 @@ export function createVerificationViews(deps: ViewDeps) {
   function answerOf(
     found: OpenVerification,
     way: number,
-    {
-      expiresAt,
-      resendAt,
-      ...others
-    }: Pick<Accepted, 'expiresAt' | 'resendAt' | 'codeLength' | 'lockedForMs'>,
+    { expiresAt, resendAt, codeLength, lockedForMs }: Members,
   ): AcceptedWay {
     const { id, workflow, to, scene, ways: all } = found
-    const following = all
-      .slice(way + 1)
-      .find((each) => !('outcome' in ways.wayOf(found, each, callerOf(found))))
-    const { codeLength, lockedForMs } = others
+    const { channel } = all[way] as Way
+    const isRouted = (each: Way) => !('outcome' in ways.wayOf(found, each, callerOf(found)))
+    const next = all.slice(way + 1).find(isRouted)?.channel
     return {
       ...{ outcome: 'accepted', id, workflow },
-      way: {
-        ...{ channel: (all[way] as Way).channel, index: way + 1, of: all.length },
-        ...(following ? { next: following.channel } : {}),
-      },
+      way: { channel, index: way + 1, of: all.length, ...(next ? { next } : {}) },
       ...{ to: maskRecipient(numberChannel, to), scene, state: 'pending', expiresAt, resendAt },
       ...(codeLength === undefined ? {} : { codeLength }),
       ...(lockedForMs === undefined ? {} : { lockedForMs }),

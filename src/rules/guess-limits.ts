@@ -1,6 +1,7 @@
 /**
- * The limits on checks of one recipient's codes for one caller. Callers in pages have separate policies, and a send
- * reports current locks of checks.
+ * The limits on checks of codes for one caller. Callers in pages have separate policies, and a send reports current locks of
+ * checks. A guess is counted for each address to which a notice with the code was sent. So a code for several notices gives
+ * an attacker no more guesses at any address.
  */
 import { type NoticeId, type RequestId, requestIdOf } from '../base/ids.ts'
 import type { Admission, Limiter, Policies, Refusal, Rule } from '../limiter/index.ts'
@@ -25,6 +26,12 @@ export interface CountedGuess {
   admission: Admission
 }
 
+/** `refusal`: by a lock that began. */
+export interface Hold {
+  waitMs: number
+  refusal?: Refusal | undefined
+}
+
 export type GuessLimits = ReturnType<typeof createGuessLimits>
 
 export function createGuessLimits(deps: {
@@ -46,30 +53,57 @@ export function createGuessLimits(deps: {
     await Promise.all(cleared.map((rule) => limiter.reset(policy, fields, rule)))
   }
 
+  /** Undoes the counts, now or when Redis answers again. */
+  function giveBack(counts: readonly CountedGuess[]): void {
+    for (const { policy, fields, requestId } of counts) quota.release(policy, fields, requestId)
+  }
+
+  async function holdOf({ policy, fields, admission }: CountedGuess): Promise<Hold> {
+    const { nextInMs } = admission
+    if (nextInMs === 0) return { waitMs: 0 }
+    const isFull = (policies()[policy] ?? [])
+      .filter(({ kind, mode }) => kind === 'lockout' && mode === 'enforce')
+      .some((rule) => triesLeftOf(rule, admission).includes(0))
+    const refusal = isFull
+      ? await quota.acquireAndRelease(policy, fields, true, true).catch(() => undefined)
+      : undefined
+    return { waitMs: refusal?.retryAfterMs ?? (isFull ? 0 : nextInMs), refusal }
+  }
+
   return {
-    /** Counts a guess under the request id, or returns the refusal. `isHuman`: rules in mode challenge admit it. */
+    /**
+     * Counts a guess for all addresses under the request id, or for none and returns the refusal. `isHuman`: rules in mode
+     * challenge admit it.
+     */
     async count(
-      owner: LimitFacts,
-      origin: Origin,
+      guessed: readonly { owner: LimitFacts; origin: Origin }[],
       requestId: RequestId,
       isHuman: boolean,
-    ): Promise<CountedGuess | { refusal: Refusal }> {
-      const { policy, fields } = guessOf(owner, origin)
-      const decision = await quota.acquire(policy, fields, requestId, isHuman)
-      if (!decision.admitted) return { refusal: decision }
-      return { policy, fields, requestId, admission: decision }
+    ): Promise<{ counts: CountedGuess[] } | { refusal: Refusal }> {
+      const counts: CountedGuess[] = []
+      let isCounted = false
+      try {
+        for (const { owner, origin } of guessed) {
+          const { policy, fields } = guessOf(owner, origin)
+          const decision = await quota.acquire(policy, fields, requestId, isHuman)
+          if (!decision.admitted) return { refusal: decision }
+          counts.push({ policy, fields, requestId, admission: decision })
+        }
+        isCounted = true
+        return { counts }
+      } finally {
+        if (!isCounted) giveBack(counts)
+      }
     },
 
-    /** Undoes the count, now or when Redis answers again. */
-    giveBack: ({ policy, fields, requestId }: CountedGuess): void =>
-      quota.release(policy, fields, requestId),
+    giveBack,
 
     /**
      * After a right code: gives back and clears uses as `afterPass` decides. The answer does not wait for it, because the
      * person's next request comes later.
      */
-    forgive(counted: CountedGuess): void {
-      clear(counted).catch(() => {})
+    forgive(counts: readonly CountedGuess[]): void {
+      for (const counted of counts) clear(counted).catch(() => {})
     },
 
     /** Gives back the uses of the send of a code that passed. `onPass` is from `refundOf`. No answer waits for it. */
@@ -80,24 +114,14 @@ export function createGuessLimits(deps: {
     },
 
     /**
-     * Milliseconds until another guess is compared, after a wrong guess. 0 if a guess may follow, or if Redis gives no
+     * The longest wait until another guess is compared, after a wrong guess. 0 if a guess may follow, or if Redis gives no
      * answer. If the guess reached the limit of a lockout, the lock begins now and not at the next guess. So the
      * answer can report the wait at once.
      */
-    async afterMismatch({
-      policy,
-      fields,
-      admission,
-    }: CountedGuess): Promise<{ waitMs: number; refusal?: Refusal | undefined }> {
-      const { nextInMs } = admission
-      if (nextInMs === 0) return { waitMs: 0 }
-      const isFull = (policies()[policy] ?? [])
-        .filter(({ kind, mode }) => kind === 'lockout' && mode === 'enforce')
-        .some((rule) => triesLeftOf(rule, admission).includes(0))
-      const refusal = isFull
-        ? await quota.acquireAndRelease(policy, fields, true, true).catch(() => undefined)
-        : undefined
-      return { waitMs: refusal?.retryAfterMs ?? (isFull ? 0 : nextInMs), refusal }
+    async afterMismatch(counts: readonly CountedGuess[]): Promise<Hold> {
+      const holds = await Promise.all(counts.map(holdOf))
+      const waitMs = Math.max(...holds.map((hold) => hold.waitMs))
+      return { waitMs, refusal: holds.find(({ refusal }) => refusal)?.refusal }
     },
 
     /** A text that is stored with a code, for `refund` when it passes. Undefined if no rule of the policy refunds. */

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { drawCode } from '../../src/captcha/send.ts'
+import { drawCode } from '../../src/captcha/code-sends.ts'
 
 const draws = 1_000_000
 // The 99.9th percentile for 9,999 degrees of freedom (Wilson and Hilferty).

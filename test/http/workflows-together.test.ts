@@ -114,7 +114,7 @@ test('a known browser: its ways count in its lane, and it passes after strangers
   expect(await check(id, code, { known })).toMatchObject({ status: 200, body: { id } })
 })
 
-test('prices: each way costs its channel’s price, or that of its country', async () => {
+test('prices: each way costs the price of its channel, or the price of its country', async () => {
   // The message costs 50 and the call 20, so a second verification can begin no message, and its call is affordable.
   const { id } = (await send({ to: '+447400123001' })).body
   expect(await next(id)).toMatchObject({ status: 202, body: { way: { channel: 'voice' } } })
