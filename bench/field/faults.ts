@@ -24,6 +24,8 @@ export interface Fate {
 
 /** Less than a code's life. A queue may look for stopped jobs twice in this time. */
 const patienceMs = 120_000
+/** Less than the time limit of a service's call. */
+const answerMs = 3_000
 /** Longer than a few quick retries, also on a busy machine. */
 const [awayMs, serverAwayMs] = [60_000, 20_000]
 
@@ -120,6 +122,8 @@ export async function playFaults(adapter: Adapter, presses: number): Promise<Fau
     const calls = provider.calls()
     const pressed = press()
     await until(() => provider.calls() >= calls + presses, patienceMs)
+    // A service that sends within the request answers none of them now.
+    await Promise.race([pressed.all, sleep(answerMs)])
     return pressed
   }
 

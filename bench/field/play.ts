@@ -43,7 +43,7 @@ const patienceMs = 90_000
 /** Longer than the life of a code. */
 const lateMs = 6 * 60_000
 /** A service may be busy this long with one message. Then the clock runs, because a second try may wait by it. */
-const busyMs = 5_000
+const busyMs = 20_000
 /** The message is lost. */
 const lostMs = 60_000
 

@@ -74,8 +74,8 @@ export async function timeUntilNoticed(adapter: Adapter): Promise<string> {
     const metrics = new Set(text.match(/\bpostern_\w+/g))
     const alerts = [...text.matchAll(/- alert: (\w+)/g)].map(([, name = '']) => name)
     const minutes = Array.from(
-      { length: silentSteps },
-      (_, index) => (usualSteps + index) * stepMinutes,
+      { length: silentSteps + 1 },
+      (_, index) => (usualSteps - 1 + index) * stepMinutes,
     )
     const file = join(world.folder, 'silence.yml')
     const noAlerts = alerts.flatMap((alertname) =>
@@ -115,7 +115,9 @@ export async function timeUntilNoticed(adapter: Adapter): Promise<string> {
         }
       },
     )
-    const [first] = fired.toSorted((a, b) => a.afterMinutes - b.afterMinutes)
+    const before = fired.filter(({ afterMinutes }) => afterMinutes < 0).map(({ alert }) => alert)
+    const since = fired.filter(({ alert }) => !before.includes(alert))
+    const [first] = since.toSorted((a, b) => a.afterMinutes - b.afterMinutes)
     return first ? `alert ${first.alert}, ${first.afterMinutes} min` : 'no alert'
   }
 }
