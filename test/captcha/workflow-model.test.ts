@@ -22,6 +22,7 @@ import { databaseAt, testDatabase } from '../tools/database.ts'
 import { noKnownBrowsers } from '../tools/no-known-browsers.ts'
 import { testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
+import { eventually } from '../tools/wait.ts'
 
 const runs = Number(process.env.WORKFLOW_RUNS ?? 60)
 /** So many interleavings run at a time, because each waits for servers most of its time. */
@@ -36,7 +37,8 @@ await pool.query('CREATE INDEX ON notice (verification_id)')
 const database = databaseAt(url, 30)
 const secrets = createSecrets('a secret of at least thirty-two bytes')
 const options = { keyPrefix: redis.prefix, ttlMs: 300_000, triesPerCode: budget }
-const codes = createCodeStore(await redis.connect('code'), secrets, options)
+const connection = await redis.connect('code')
+const codes = createCodeStore(connection, secrets, options)
 releaseLater(() => codes.close())
 const notices = createNoticeStore(database, { claimTtlMs: 10_000 })
 // biome-ignore lint/suspicious/noExplicitAny: the test counts nothing
@@ -299,6 +301,11 @@ async function playInTime(steps: readonly Step[], triesLeft = 4): Promise<void> 
     await play(steps)
   } catch (error) {
     if (!(error instanceof Unavailable) || triesLeft === 0) throw error
+    // Without this, a lost connection would use up all tries at once.
+    await eventually(async () => {
+      await connection.ping()
+      await database.query('ready', 'SELECT 1', [])
+    })
     await playInTime(steps, triesLeft - 1)
   }
 }
