@@ -16,7 +16,7 @@ import { openDayWorld } from './world.ts'
 
 const stepMinutes = 10
 /** Steps before and in the silence. */
-const [usualSteps, silentSteps] = [12 * 6, 6 * 6]
+const [usualSteps, silentSteps] = [9 * 6, 3 * 6]
 /** 42 an hour. */
 const peoplePerStep = 7
 /** Longer than the pauses between the passes of a service's own work, which go by real time. */
