@@ -56,7 +56,8 @@ export function createDeliver(deps: DeliverDeps) {
     // The job came early: its time is by another clock than PostgreSQL's.
     if (notice.retryInMs > 0) return { done: false, retryInMs: notice.retryInMs }
     const span = { ...queueSpan('process', notice), parent: notice.traceParent }
-    return traced(span, () => deliverOpen(openRound(notice, providersFor(notice))))
+    const round = openRound(notice, providersFor(notice))
+    return traced(span, () => deliverOpen(round)).finally(round.letClaimEnd)
   }
 
   async function deliverOpen(round: Round): Promise<Verdict> {

@@ -105,6 +105,12 @@ export function createRounds(deps: {
     let endsAtMs = performance.now() + notice.ttlMs
     let stopKeeping: (() => void) | undefined
 
+    /** Extends the claim no more. */
+    function letClaimEnd(): void {
+      stopKeeping?.()
+      stopKeeping = undefined
+    }
+
     /** Time until the end of the notice. */
     const ttlMs = () => endsAtMs - performance.now()
 
@@ -152,6 +158,7 @@ export function createRounds(deps: {
       attemptLog,
       isUrgent,
       ttlMs,
+      letClaimEnd,
       outOfTime,
       mayTryAgain: () => mayTryAgain(attemptLog.all(), retry),
 
@@ -190,8 +197,7 @@ export function createRounds(deps: {
        * notice has ended, or if another worker has claimed it since.
        */
       async record(outcome: ClaimOutcome): Promise<Verdict> {
-        stopKeeping?.()
-        stopKeeping = undefined
+        letClaimEnd()
         if (outcome.state !== 'pending') {
           const mayHaveArrived = outcome.state !== 'sent' && attemptLog.unknowns().length > 0
           const end = mayHaveArrived ? outcomeUnknown : outcome

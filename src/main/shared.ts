@@ -108,7 +108,7 @@ function openStores(
   const events = createEventOutbox(database)
   return {
     notices,
-    suppressions: createSuppressions(database, suppressFor),
+    suppressions: createSuppressions(database, suppressFor, secrets.recipientHashes),
     optOuts: createOptOuts({ database, metrics, hashesOf: secrets.recipientHashes }),
     receipts: createReceipts(database, metrics, wantedEvents, log.receiptUnused),
     events,

@@ -10,11 +10,13 @@
  * changed setting changes all. An ended suppression stays in the table: a repeated or late report about a message from
  * before the end must not begin it again.
  */
+import type { Channel } from '../base/channel.ts'
 import {
   type SuppressFor,
   type SuppressionReason,
   suppressionReasons,
 } from '../base/suppression.ts'
+import { addressKindOf, channelsOfKind } from '../recipient/channels.ts'
 import type { Database } from '../storage/database.ts'
 
 /** A suppression in force. */
@@ -58,23 +60,32 @@ export const suppressSql = (news: string) => `
 
 export type Suppressions = ReturnType<typeof createSuppressions>
 
-/** All functions throw Unavailable if PostgreSQL does not answer. */
-export function createSuppressions(database: Database, suppressFor: () => SuppressFor) {
+/**
+ * All functions throw Unavailable if PostgreSQL does not answer. An opt-out concerns every channel to a number, so the other
+ * channels to the same address are asked too.
+ */
+export function createSuppressions(
+  database: Database,
+  suppressFor: () => SuppressFor,
+  hashesOf: (channel: Channel, to: string) => readonly Buffer[],
+) {
+  const hashesOfAddress = (channel: Channel, to: string) =>
+    channelsOfKind(addressKindOf(channel)).flatMap((each) => hashesOf(each, to))
   return {
     /** The suppressions of a recipient in force, newest first. */
-    find(app: string, recipientHashes: readonly Buffer[]): Promise<Suppression[]> {
-      const values = [app, recipientHashes, suppressValues(suppressFor())]
+    find(app: string, channel: Channel, to: string): Promise<Suppression[]> {
+      const values = [app, hashesOfAddress(channel, to), suppressValues(suppressFor())]
       return database.query('suppression-find', findSql, values)
     },
 
     /** Ends all suppressions of a recipient in this app. */
-    async end(app: string, recipientHashes: readonly Buffer[]): Promise<void> {
-      await database.query('suppression-end', endSql, [app, recipientHashes])
+    async end(app: string, channel: Channel, to: string): Promise<void> {
+      await database.query('suppression-end', endSql, [app, hashesOfAddress(channel, to)])
     },
   }
 }
 
-/** During a rotation of SECRET, a recipient has two hashes, and may have the same suppression under both. */
+/** A recipient has a hash for each channel and each SECRET in use, and may have the same suppression under several. */
 const findSql = `
   SELECT s.reason, s.provider, max(s.at) AS since, max(${untilSql(3)}) AS until FROM suppression s
   WHERE s.recipient_hash = ANY ($2::bytea[]) AND s.app = $1 AND ${appliesSql(3)}

@@ -39,6 +39,8 @@ export interface Database {
 const answerMs = 300
 /** The pool keeps this many idle connections: a new one costs a message more than all of its statements. */
 export const keptConnections = 3
+/** Quiet connections are probed after this time. Else a firewall that forgets them would cost a message a time limit. */
+const probeAfterMs = 30_000
 /** Ends connections, so that PostgreSQL's time is read again even on busy ones. */
 const connectionLivesS = 3_600
 /** The most names. Support needs two to four. */
@@ -80,6 +82,7 @@ export function openDatabase(
     query_timeout: queryTimeoutMs,
     idle_in_transaction_session_timeout: 10_000,
     keepAlive: true,
+    keepAliveInitialDelayMillis: probeAfterMs,
     maxLifetimeSeconds: connectionLivesS,
     onConnect,
   })

@@ -96,7 +96,7 @@ export function createSupport(deps: {
         store.scenesOf(app, recipientHashes),
         codes.scenesOf({ app, channel, to }),
         operations.find(app, recipientHashes),
-        suppressions.find(app, recipientHashes),
+        suppressions.find(app, channel, to),
         decisions.find({ app, channel, to }),
       ])
     const scenes = [...new Set([defaultScene, ...liveFor, ...sentFor])]
@@ -165,7 +165,7 @@ export function createSupport(deps: {
       })
       await Promise.all([
         ...wanted.map(({ rule, fields }) => limiter.reset(rule.policy, fields, rule.name)),
-        what.includes('suppression') && suppressions.end(app, secrets.recipientHashes(channel, to)),
+        what.includes('suppression') && suppressions.end(app, channel, to),
         ...(what.includes('code')
           ? scenes.map((scene) => codes.drop({ app, scene, channel, to }))
           : []),

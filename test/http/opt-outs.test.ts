@@ -100,6 +100,15 @@ test('STOP concerns every channel of the provider to the number, and so does STA
   expect((await call()).status).toBe(202)
 })
 
+test('a reset of one channel ends the STOP for every channel of the number', async () => {
+  const to = '+12025550107'
+  await sent(to)
+  await incoming(to, { Body: 'STOP', OptOutType: 'STOP' })
+  const reset = { channel: 'sms', to, what: ['suppression'], reason: 'the person asked' }
+  expect((await postern.post('/v1/recipients/reset', reset)).status).toBe(204)
+  expect((await postern.post('/v1/captchas', { channel: 'voice', to })).status).toBe(202)
+})
+
 test('without Advanced Opt-Out: the word alone counts, and no sentence', async () => {
   const to = '+12025550102'
   await sent(to)
