@@ -32,7 +32,7 @@ export function createChecking(parts: Parts & { onPassed: () => void }) {
     const code = canType(state) ? codeIn(written, state.sent.codeLength) : undefined
     const isOver = message?.tone === 'wrong' && (code || message.name === 'noCode')
     if (code === undefined) screen.redraw()
-    else change({ code, wrong: '', ...(isOver ? { message: undefined } : {}) })
+    else change({ code, wrong: '', message: isOver ? undefined : message })
     if (code) void check()
   }
 

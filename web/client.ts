@@ -7,6 +7,7 @@
  */
 import type { Channel } from './channels.ts'
 import type { AltchaChallenge } from './proof-of-work.ts'
+import { claimsOf } from './readings.ts'
 
 export type { Channel }
 
@@ -201,9 +202,11 @@ function knownOf(key: string, to: string): string {
   }
 }
 
-function keep(key: string, to: string, answer: { known?: string }): void {
+function keep(key: string, to: string, answer: { known?: string; pass?: string }): void {
   try {
-    if (to && answer.known) localStorage.setItem(nameOf(key, to), answer.known)
+    // A pass by mail proves no number.
+    const isOwn = to.includes('@') || claimsOf(answer.pass).channel !== 'email'
+    if (to && answer.known && isOwn) localStorage.setItem(nameOf(key, to), answer.known)
   } catch {}
 }
 

@@ -74,7 +74,7 @@ export function createCodeLink({
     const { code } = linked as Linked
     // A later code has replaced it.
     if (state.sent) complain('gone')
-    else change({ message: { name: 'typeThere', values: { code }, tone: 'plain' } })
+    else change({ message: { name: 'typeThere', values: { code }, detail: code, tone: 'plain' } })
   }
 
   /** Answers tabs that ask for the state of the code, by its id. */
@@ -92,7 +92,6 @@ export function createCodeLink({
 
   function stop(): void {
     tabs?.close()
-    tabs = undefined
-    linked = undefined
+    tabs = linked = undefined
   }
 }

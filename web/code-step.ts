@@ -78,4 +78,4 @@ export function createCodeStep(parent: Element, prefix: string) {
 
 /** Sets the delay of an element's animation, by the element's place in the row. */
 const setTurn = (element: HTMLElement, turn: number) =>
-  element.style.setProperty('--_turn', String(turn))
+  element.style.setProperty('--_turn', `${turn}`)

@@ -37,9 +37,10 @@ export function draw(view: View, state: State, around: Around): void {
   const waitsForPress = isFilled(state)
   const mayType = canType(state)
   const mayLeave = canLeave(state)
-  // The next way of a verification can begin when a new code could be sent.
-  const next = isAlive(state) && !waitMs ? state.sent.way?.next : undefined
-  const other = next ?? channelAfter(channel, settings.channels)
+  const next = isAlive(state) && state.sent.id && state.sent.way?.next
+  // The next way of a verification can begin when a new code could be sent, and its own wait has ended.
+  const isNext = next && !waitMs && !waitMsOf({ ...state, channel: next }, to)
+  const other = isNext ? next : channelAfter(channel, settings.channels)
   // A lock that the service reported before a reload, or before the number changed.
   const locked = { name: 'locked', tone: 'wrong' } as const
   const shown: State['message'] = message ?? (lockMs ? locked : undefined)
@@ -64,7 +65,9 @@ export function draw(view: View, state: State, around: Around): void {
   drawLink(view.again, sent && text(waitMs ? 'againIn' : 'again', { time }), canSend)
   const hasChange = sent && (!given || given.input)
   drawLink(view.change, hasChange && text(ofKind(channel, 'Change')), mayLeave)
-  drawLink(view.other, other && text(`${other}Instead`), next ? canSend : mayLeave)
+  // A hidden link would lose the focus to the page.
+  if (!other && view.other.matches(':focus')) (isAlive(state) ? view.code : view.again).focus()
+  drawLink(view.other, other && text(`${other}Instead`), isNext ? canSend : mayLeave)
   view.setEntry(
     sent ? view.code : given ? view.send : view.address,
     settings.isRequired && !isPassed ? text('required') : '',
@@ -130,7 +133,6 @@ function drawLink(link: HTMLElement, text: string | undefined, isEnabled: boolea
 function noteFor(state: State, name: TextName | undefined, waitMs: number): TextName | undefined {
   if (!state.sent || state.busyWith || state.isPassed) return undefined
   if (isAlive(state)) return waitMs ? undefined : /Sent/.test(name ?? '') ? 'canResend' : 'ready'
-  if (!endsCode.includes(name)) return undefined
+  if (!/^(wrongLast|gone|expired)$/.test(name ?? '')) return undefined
   return waitMs ? 'askNewLater' : 'askNew'
 }
-const endsCode: (TextName | undefined)[] = ['wrongLast', 'gone', 'expired']

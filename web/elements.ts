@@ -29,4 +29,4 @@ export function set(element: Element, text: string): void {
 
 /** Uses `aria-disabled`, because `disabled` would remove the focus from the pressed button. */
 export const setEnabled = (button: Element, isEnabled: boolean) =>
-  setAttributes(button, { 'aria-disabled': String(!isEnabled) })
+  setAttributes(button, { 'aria-disabled': `${!isEnabled}` })

@@ -13,12 +13,14 @@ const maxHiddenMs = 1_000
 type Brought = Readonly<Partial<Record<TextName, unknown>>>
 const brought: Record<string, Promise<Brought>> = {}
 
-/** English if the service does not have them, or does not answer. */
+/** English if the service does not have them, or does not answer. The next field asks again then. */
 const bring = (url: string): Promise<Brought> =>
   (brought[url] ??= fetch(url, { credentials: 'omit' })
-    .then((response) => (response.ok ? response.json() : null))
-    .then((texts) => texts ?? english)
-    .catch(() => english))
+    .then((response) => (response.ok ? response.json() : Promise.reject()))
+    .catch(() => {
+      delete brought[url]
+      return english
+    }))
 
 /**
  * `root` is hidden until the first texts arrive, unless they are English. A later language replaces the texts when it

@@ -27,9 +27,9 @@ export function createMemory({ state, change }: Screen, settings: Settings) {
     forget: (): void => writeSaved(name()),
 
     /** Stores how long the service will refuse sends to this address (`waits`), or its checks and sends (`locks`). */
-    hold(what: 'waits' | 'locks', to: string, forMs: number): void {
+    hold(what: 'waits' | 'locks', to: string, forMs: number, channel = state.channel): void {
       const until = { to, untilMs: Date.now() + forMs, forMs }
-      change({ [what]: { ...state[what], [state.channel]: until } })
+      change({ [what]: { ...state[what], [channel]: until } })
       save()
     },
   }

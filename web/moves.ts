@@ -33,7 +33,7 @@ export function createMoves({
     follow()
     if (state.sent && state.channel === 'sms') checking.readMessage()
     if (!settings.key || !settings.src || channels.length === 0) {
-      console.error('<postern-code> needs the attributes key, src and channels')
+      console.error('<postern-code> needs key, src and channels')
       change({ message: { name: 'setup', tone: 'wrong' } })
     } else link.take()
   }

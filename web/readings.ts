@@ -45,7 +45,7 @@ export function timeLeft(ms: number): string {
   const seconds = Math.ceil(ms / 1_000)
   const minutes = Math.floor(seconds / 60)
   const hours = Math.floor(minutes / 60)
-  const two = (value: number) => String(value % 60).padStart(2, '0')
+  const two = (value: number) => `${value % 60}`.padStart(2, '0')
   return `${hours > 0 ? `${hours}:${two(minutes)}` : minutes}:${two(seconds)}`
 }
 

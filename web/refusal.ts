@@ -5,6 +5,9 @@ import { type AltchaChallenge, hashOf } from './proof-of-work.ts'
 import { clockTime } from './readings.ts'
 import { ofKind, type TextName, type Values } from './texts.ts'
 
+/** `next`: the request for the next way of a verification. */
+export type During = 'send' | 'next' | 'check'
+
 export interface Refusal {
   name: TextName
   values?: Values
@@ -23,7 +26,7 @@ export interface Refusal {
 export function refusalOf(
   problem: Problem,
   asked: {
-    during: 'send' | 'check'
+    during: During
     channel: Channel
     hasOther: boolean
     /** The number has no country code. */
@@ -53,11 +56,12 @@ export function refusalOf(
       if (n === 0) return { name: 'wrongLast', about: 'code', isGone: true }
       return { name: n === 1 ? 'wrongOne' : 'wrong', about: 'code', values: { n } }
     }
-    case 'no_more_ways':
-      return { name: 'canResend' }
     case 'code_gone':
-    case 'not_found':
       return gone
+    case 'not_found':
+      return during === 'next' ? gone : setup
+    // Only of the next way: there is no other address.
+    case 'no_more_ways':
     case 'invalid_recipient':
       return invalid
     case 'destination_not_allowed':

@@ -27,8 +27,8 @@ export function createSending(parts: Parts & { onSent: (channel: Channel) => voi
   const { settings, view, screen, memory, work, tell, refused, onSent } = parts
   const { state, addressOf, change, complain } = screen
   let unanswered: Asked | undefined
-  let askAtMs = 0
-  let pauseMs = 0
+  let pauseMs = firstPauseMs
+  let askAtMs = Date.now() + pauseMs
 
   return { send, askForWay }
 
@@ -54,8 +54,8 @@ export function createSending(parts: Parts & { onSent: (channel: Channel) => voi
       state.sent = { ...earlier, id: undefined }
       memory.save()
     }
-    const client = createPosternClient(settings)
-    const ask = (isNext ? client.next : client.send) as (asked: object) => Promise<Answer>
+    const kind = isNext ? 'next' : 'send'
+    const ask = createPosternClient(settings)[kind] as (asked: object) => Promise<Answer>
     const result = await work.run('send', (challenge) =>
       ask({ ...body, challenge, idempotencyKey }),
     )
@@ -65,7 +65,7 @@ export function createSending(parts: Parts & { onSent: (channel: Channel) => voi
       unanswered = undefined
       state.sent = earlier
     }
-    refused('send', to, result.problem)
+    refused(kind, to, result.problem)
   }
 
   /**
@@ -73,24 +73,21 @@ export function createSending(parts: Parts & { onSent: (channel: Channel) => voi
    * nothing: a way never begins by time alone.
    */
   async function askForWay(): Promise<void> {
-    const { sent: before, code } = state
+    const { sent: before } = state
     const { id, to = '', way } = before ?? {}
+    const canAsk = () => canType(state) && !state.code
     const nowMs = Date.now()
-    if (!id || !way?.next || code || document.hidden || nowMs < askAtMs || !canType(state)) return
-    askAtMs = nowMs + pauseMs
-    pauseMs *= 2
+    if (!id || !way?.next || document.hidden || nowMs < askAtMs || !canAsk()) return
+    askAtMs = Infinity
     const { ok, answer } = (await createPosternClient(settings).way(id)) as {
       ok: boolean
       answer: SentWay
     }
-    if (
-      ok &&
-      answer.way.index > way.index &&
-      state.sent === before &&
-      canType(state) &&
-      !state.code
-    )
-      sent(to, 0, answer, `${way.channel}Failed`)
+    pauseMs *= 2
+    askAtMs = nowMs + pauseMs
+    if (!ok || answer.way.index <= way.index || state.sent !== before || !canAsk()) return
+    // The answer of `next` was perhaps lost.
+    sent(to, 0, answer, unanswered?.about.includes(id) ? undefined : `${way.channel}Failed`)
   }
 
   function goBack(sent: SentCode): void {

@@ -11,7 +11,7 @@ export interface Message {
   tone: Tone
   /** A second sentence. */
   note?: TextName | undefined
-  /** The service's sentence, until the texts have arrived. */
+  /** The service's sentence, or a code: shown if the text has not arrived. */
   detail?: string | undefined
 }
 
@@ -119,10 +119,6 @@ export function sentMessage(channel: Channel, n: number, isAgain = false): Messa
   return { name: `${kind}Sent${isAgain ? 'Again' : ''}`, values: { n }, tone: 'plain' }
 }
 
-/** Messages that disappear when the wait ends, and when the lock ends. */
-const waited: (TextName | undefined)[] = ['limited', 'limitedOther']
-const locked: (TextName | undefined)[] = ['locked', 'sentLocked']
-
 /** Changes of the state by time alone. Undefined if there are none. */
 export function changedByTime(state: State, to: string): Partial<State> | undefined {
   const { message, busyWith, isPassed } = state
@@ -133,11 +129,12 @@ export function changedByTime(state: State, to: string): Partial<State> | undefi
       ? { ...ended, message: { name: 'locked', tone: 'wrong' } }
       : { ...ended, message: { name: 'expired', tone: 'plain' } }
   }
-  const isLocked = locked.includes(message?.name)
+  // Messages that disappear when the lock ends, and when the wait ends.
+  const isLocked = /locked$/i.test(`${message?.name}`)
   if (isLocked && isAlive(state) && lockMsOf(state, to) === 0) {
     return { message: { name: 'canType', tone: 'plain' } }
   }
-  if ((isLocked || waited.includes(message?.name)) && waitMsOf(state, to) === 0) {
+  if ((isLocked || /^limited/.test(`${message?.name}`)) && waitMsOf(state, to) === 0) {
     return { message: { name: 'ready', tone: 'plain' } }
   }
   return undefined

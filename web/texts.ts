@@ -12,4 +12,4 @@ export type TextOf = (name: TextName, values?: Values) => string
 export const ofKind = (channel: Channel, name: string) => `${kindOf(channel)}${name}` as TextName
 
 export const fill = (text: string, values: Values = {}) =>
-  text.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ''))
+  text.replace(/\{(\w+)\}/g, (_, name) => `${values[name] ?? ''}`)

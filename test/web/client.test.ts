@@ -110,6 +110,19 @@ describe('the token of a known browser', () => {
     expect([...stored.values()]).toEqual(['n.e.w'])
   })
 
+  test('a pass of a mail is for no number, and keeps the token of the number', async () => {
+    const passOf = (channel: string) =>
+      `e30.${Buffer.from(JSON.stringify({ channel })).toString('base64url')}.x`
+    const by = (channel: string, known: string) =>
+      [200, { verified: true, known, pass: passOf(channel) }] as [number, object]
+    mockService(by('voice', 'n.u.m'), by('email', 'm.a.i'), by('email', 'l.o.n'))
+    await client.check({ id: 'v1', code: '1234' }, ada.to)
+    await client.check({ id: 'v2', code: '1234' }, ada.to)
+    expect([...stored.values()]).toEqual(['n.u.m'])
+    await client.check({ channel: 'email', to: 'ada@shop.test', code: '1234' })
+    expect([...stored.values()]).toEqual(['n.u.m', 'l.o.n'])
+  })
+
   test('refused by a service of an older version → the same request without it', async () => {
     const wrong = { code: 'invalid_request', errors: [] }
     const asked = mockService(

@@ -10,6 +10,7 @@ import {
   passed,
   refused,
   type Service,
+  textsAtOnce,
 } from './field-mocked.ts'
 import { partsOf, said } from './field-page.ts'
 
@@ -45,6 +46,15 @@ const service =
   }
 
 const nextLink = (page: Page, name: string) => page.getByRole('button', { name })
+/** The field reads the clock each time it draws itself. */
+const drawnAgain = (page: Page) =>
+  page.evaluate(`new Promise((resolve) => {
+    const now = Date.now
+    let times = 0
+    Date.now = () => (++times === 30 && resolve(), now())
+  })`)
+const focused = (page: Page) => page.evaluate('document.activeElement.className')
+const stopped = `<script>{ const now = Date.now(); Date.now = () => now }</script>`
 const laterBy = (page: Page, ms: number) =>
   page.evaluate(`{ const now = Date.now; Date.now = () => now() + ${ms} }`)
 
@@ -87,11 +97,11 @@ test('a workflow: the next way is a link after the wait; its key stays until an 
   expect(await page.evaluate(carried)).toEqual(['email', email])
 })
 
-test('a way fails → the field asks in growing pauses, reports it with the way that began, and moves no focus', async () => {
+test('a way fails → the field asks in growing pauses, reports it with the way that began, and moves no focus; after a reload too', async () => {
   let latest = 1
-  const { page, asked } = await open(
-    `${field(workflow)}<input id="other">`,
-    service(() => latest),
+  let isHeld = false
+  const { page, asked } = await open(`${stopped}${field(workflow)}<input id="other">`, (one) =>
+    isHeld ? new Promise<never>(() => {}) : service(() => latest)(one),
   )
   await send(page)
   const questions = () => asked.filter((one) => callOf(one) === 'way').length
@@ -107,6 +117,14 @@ test('a way fails → the field asks in growing pauses, reports it with the way 
   expect(await partsOf(page).message.getAttribute('role')).toBe('status')
   await page.reload()
   await said(page).toContain('You get a call now')
+  await drawnAgain(page)
+  expect(questions()).toBe(2)
+  isHeld = true
+  await laterBy(page, 3_000)
+  await expect.poll(questions).toBe(3)
+  await laterBy(page, 100_000)
+  await drawnAgain(page)
+  expect(questions()).toBe(3)
 })
 
 test('no question while the page is hidden, digits are typed, or no way is left', async () => {
@@ -116,41 +134,81 @@ test('no question while the page is hidden, digits are typed, or no way is left'
     service(() => latest),
   )
   const questions = () => asked.filter((one) => callOf(one) === 'way').length
-  /** The field reads the clock each time it draws itself. */
-  const drawnAgain = () =>
-    page.evaluate(`new Promise((resolve) => {
-      const now = Date.now
-      let times = 0
-      Date.now = () => (++times === 30 && resolve(), now())
-    })`)
   await send(page)
   await page.evaluate(
     `Object.defineProperty(document, 'hidden', { value: true, configurable: true })`,
   )
   await laterBy(page, 10_000)
-  await drawnAgain()
+  await drawnAgain(page)
   expect(questions()).toBe(0)
   await partsOf(page).code.fill('12')
   await page.evaluate('delete document.hidden')
-  await drawnAgain()
+  await drawnAgain(page)
   expect(questions()).toBe(0)
   latest = 3
   await partsOf(page).code.fill('')
   await said(page).toContain('The SMS failed. A code of 4 digits is on its way.')
   await laterBy(page, 100_000)
-  await drawnAgain()
+  await drawnAgain(page)
   expect(questions()).toBe(1)
 })
 
-test('the last way has begun already → its link goes, and a new code can be requested', async () => {
+test.each([
+  [409, 'no_more_ways'],
+  [403, 'destination_not_allowed'],
+  [422, 'invalid_recipient'],
+])(
+  'the next way is refused with %i %s → its link goes, the code stays and has the focus, and a new one can be requested',
+  async (status, code) => {
+    const { page } = await open(field(workflow), (one) =>
+      callOf(one) === 'next' ? refused(status, code) : wayOf(1),
+    )
+    await send(page)
+    await nextLink(page, 'Call me instead').click()
+    await said(page).toContain('you can request a new one now')
+    expect(await nextLink(page, 'Call me instead').isVisible()).toBe(false)
+    expect(await partsOf(page).code.isVisible()).toBe(true)
+    expect(await focused(page)).toBe('postern-code')
+  },
+)
+
+test('a limit refuses the next way → its link waits, a new code does not, and the code has the focus', async () => {
   const { page } = await open(field(workflow), (one) =>
-    callOf(one) === 'next' ? refused(409, 'no_more_ways') : wayOf(1),
+    callOf(one) === 'next' ? refused(429, 'limited', { retryAfterMs: 60_000 }) : wayOf(1),
   )
   await send(page)
   await nextLink(page, 'Call me instead').click()
   await said(page).toContain('you can request a new one now')
   expect(await nextLink(page, 'Call me instead').isVisible()).toBe(false)
-  expect(await partsOf(page).code.isVisible()).toBe(true)
+  expect(await nextLink(page, 'Send again').textContent()).toBe('Send again')
+  expect(await focused(page)).toBe('postern-code')
+  await laterBy(page, 61_000)
+  await expect.poll(() => nextLink(page, 'Call me instead').isVisible()).toBe(true)
+})
+
+test('a new code was requested without an answer → no next way of an unknown verification', async () => {
+  let isLost = false
+  const { page } = await open(field(workflow), () => (isLost ? 'lost' : wayOf(1)))
+  await send(page)
+  expect(await nextLink(page, 'Call me instead').isVisible()).toBe(true)
+  isLost = true
+  await nextLink(page, 'Send again').click()
+  await said(page).toContain('does not answer')
+  expect(await nextLink(page, 'Call me instead').isVisible()).toBe(false)
+})
+
+test('the answer of the next way is lost → the question finds it, and reports no failure', async () => {
+  let latest = 1
+  const { page } = await open(field(workflow), (one) =>
+    callOf(one) === 'next' ? 'lost' : service(() => latest)(one),
+  )
+  await send(page)
+  await nextLink(page, 'Call me instead').click()
+  await said(page).toContain('does not answer')
+  latest = 2
+  await laterBy(page, 100_000)
+  await said(page).toContain('You get a call now')
+  expect(await partsOf(page).message.textContent()).not.toContain('failed')
 })
 
 test('the verification ended elsewhere → the code is gone, and a new one can be requested', async () => {
@@ -160,6 +218,7 @@ test('the verification ended elsewhere → the code is gone, and a new one can b
   await send(page)
   await nextLink(page, 'Call me instead').click()
   await said(page).toContain('This code is no longer valid. Request a new one.')
+  expect(await focused(page)).toContain('postern-again')
 })
 
 test('several channels to one number → each link leads to the next one and keeps the number; mail has another input', async () => {
@@ -208,4 +267,22 @@ test('the texts did not arrive → a refusal has the sentence of the service', a
   await partsOf(page).address.fill(to)
   await partsOf(page).send.click()
   await said(page).toContain(detail)
+})
+
+test('the texts did not arrive → a link of a message shows its code, and the next field asks again', async () => {
+  let questions = 0
+  const { page } = await open(field(), () => 'lost', {
+    texts: (route, language) => (++questions === 1 ? route.abort() : textsAtOnce(route, language)),
+  })
+  await page.evaluate(`location.hash = 'postern-code=4821&id=0-1'`)
+  await said(page).toBe('4821')
+  const nextField = () =>
+    page.evaluate(`{
+      const one = document.querySelector('postern-code')
+      one.after(one.cloneNode())
+      one.remove()
+    }`)
+  await expect.poll(() => nextField().then(() => questions)).toBe(2)
+  await page.evaluate(`location.hash = 'postern-code=4822&id=0-2'`)
+  await said(page).toContain('Type this code where you asked for it: 4822')
 })

@@ -100,6 +100,16 @@ test('a number that is none: what to add, where it has no country', () => {
   }
 })
 
+test('a verification that is not found: gone for its next way, else a wrong address of the service', () => {
+  const nameOf = (during: 'send' | 'next' | 'check') =>
+    refusalOf({ code: 'not_found' }, { ...asked, during }).name
+  expect(['send', 'next', 'check'].map((during) => nameOf(during as 'send'))).toEqual([
+    'setup',
+    'gone',
+    'setup',
+  ])
+})
+
 test('what the author of the page has to mend', () => {
   const ofOrigin = refusalOf({ code: 'forbidden', reason: 'origin' }, asked)
   expect(ofOrigin).toEqual({ name: 'otherOrigin', values: { origin }, isFault: true })
