@@ -11,7 +11,7 @@ export type TextName = keyof typeof languages.en.field
  * service describes each of its refusals too.
  */
 const bundled =
-  /^(sms|email)(Label|Given|Instead|Change|Sent|Empty)$|^(country|givenTo|send|sendIn|enterCode|again|againIn|codeLabel|sending|confirm|checking|passed|gone|expired|offline|unavailable|setup|required)$/
+  /^(sms|email)(Label|Given|Instead|Change|Sent|Empty)$|^(country|givenTo|send|sendIn|enterCode|again|againIn|codeLabel|sending|confirm|checking|passed|expired|offline|unavailable|setup|required)$/
 
 export const english: Readonly<Partial<Record<TextName, string>>> = Object.fromEntries(
   Object.entries(languages.en.field).filter(([name]) => bundled.test(name)),
