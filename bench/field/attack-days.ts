@@ -116,7 +116,7 @@ export function guessedOwner(isKnown: boolean, bombs: number, solves: boolean): 
       guesses: { requests: guesses, does: 'guesses', solves },
       bombs: { requests: bombed, does: 'presses', solves },
     },
-    // Those at the same moment.
+    // Requests of the same moment come together.
     sliceMs: 0,
   }
 }

@@ -1069,3 +1069,15 @@ async function deliverTwice(deliver: (id: string) => Promise<Verdict>, id: strin
   expect(first.done).toBe(false)
   await eventually(async () => (await deliver(id)).done)
 }
+
+// A countdown that goes on would extend the claim. It would be left open by this file, which fails then.
+test('an error after the claim → it is thrown, and the countdown of the claim ends', async () => {
+  const fails = withTurns('fails', async (_, { claim }) => {
+    await claim()
+    throw new Error('tracing of the host')
+  })
+  const id = await created({ ttlMs: 60_000 })
+  const deliver = worker([fails], { timeoutMs: 600_000, answerTimeoutMs: 1_000 })
+  await expect(deliver(id)).rejects.toThrow('tracing of the host')
+  expect((await rowOf(id)).state).toBe('sending')
+})
