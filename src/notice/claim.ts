@@ -70,7 +70,7 @@ export interface Claim {
  * claimed together. Most of a small claim is its commit: one row alone costs ten times as much as a row among many. So
  * below some 300 messages a second no message waits for another, and above it none waits longer than this.
  */
-const readSpacing = { spacingMs: 16, spacingPerItemMs: 3 }
+const readSpacing = { spacingMs: 12, spacingPerItemMs: 3 }
 
 /** The same for statements that no message waits for. */
 export const writeSpacing = { spacingMs: 80, spacingPerItemMs: 4 }
