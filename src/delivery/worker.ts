@@ -130,6 +130,7 @@ export function startDeliveryWorker(deps: {
       isClosing = true
       clearTimeout(again)
       places.close()
+      void keepClosed(worker)
       const paused = worker.pause().then(
         () => true,
         () => true,
@@ -142,4 +143,13 @@ export function startDeliveryWorker(deps: {
       await orLate(worker.close(true), redisTimeoutMs, () => {})
     },
   }
+}
+
+/**
+ * BullMQ makes its connection for blocking reads again when a pause ends, also if that is long after the close. So from
+ * now on, this connection is not made again.
+ */
+async function keepClosed(worker: Worker): Promise<void> {
+  const client = await worker.getBackend().blockingConnection?.client.catch(() => undefined)
+  if (client) client.connect = async () => {}
 }

@@ -1,5 +1,6 @@
 import { Queue } from 'bullmq'
-import { describe, expect, test } from 'vitest'
+import type { Redis } from 'ioredis'
+import { describe, expect, test, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import type { Log } from '../../src/base/log.ts'
 import { startLiveness } from '../../src/delivery/liveness.ts'
@@ -14,7 +15,7 @@ import { testMetrics } from '../tools/metrics.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { type TestRedis, testRedis } from '../tools/redis.ts'
 import { releaseLater } from '../tools/release.ts'
-import { startTcpProxy, type TcpProxy } from '../tools/tcp-proxy.ts'
+import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 import { freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
 
@@ -316,20 +317,40 @@ test('ids never met: a job whose row is gone ends without a fault', async () => 
   await eventually(async () => expect(await counts(queue)).toEqual(none))
 })
 
-test.for([
-  ['was never there', (proxy: TcpProxy) => proxy.cut(), /^reconnecting$/, /^reconnecting$/],
-  ['has gone', (proxy: TcpProxy) => proxy.cut(), /^ready$/, /^reconnecting$/],
-  // With TLS the first silence is before the connection is made.
-  ['never answers', (proxy: TcpProxy) => proxy.stall(), /^connect(ing)?$/, /^connect(ing)?$/],
-] as const)('a worker whose Redis %s ends', async ([, fail, before, after]) => {
-  const { url, prefix } = await testRedis()
-  const proxy = await startTcpProxy(Number(new URL(url).port))
-  if (!before.test('ready')) fail(proxy)
-  const connection = connectRedis(proxy.through(url), 'worker', () => {})
-  releaseLater(() => connection.disconnect())
-  const worker = startWorker({ connection, keyPrefix: prefix })
-  await eventually(() => before.test(connection.status))
-  fail(proxy)
-  await eventually(() => after.test(connection.status))
-  await worker.close()
+test('a worker ends if its Redis was never there, has gone, never answers, or falls silent; then it makes no connection again', async () => {
+  const { url, prefix, client } = await testRedis()
+  async function close(fail: 'cut' | 'stall', before: RegExp, after: RegExp) {
+    const proxy = await startTcpProxy(Number(new URL(url).port))
+    const keyPrefix = `${prefix}${proxy.port}:`
+    if (!before.test('ready')) proxy[fail]()
+    const connection = connectRedis(proxy.through(url), 'worker', () => {})
+    releaseLater(() => connection.disconnect())
+    const duplicate = vi.spyOn(connection as Redis, 'duplicate')
+    const worker = startWorker({ connection, keyPrefix })
+    const reads = duplicate.mock.results[0]?.value as Redis
+    await eventually(() => before.test(connection.status))
+    const isReading = (line: string) => line.includes(keyPrefix) && line.includes('cmd=bzpopmin')
+    if (before.test('ready'))
+      await eventually(async () =>
+        String(await client.client('LIST'))
+          .split('\n')
+          .some(isReading),
+      )
+    const ended = new Promise<void>((resolve) => reads.once('end', resolve))
+    const connect = vi.spyOn(reads, 'connect')
+    proxy[fail]()
+    await eventually(() => after.test(connection.status))
+    await worker.close()
+    return { ended, connect }
+  }
+  const [silent] = await Promise.all([
+    close('stall', /^ready$/, /^ready$/),
+    close('cut', /^reconnecting$/, /^reconnecting$/),
+    close('cut', /^ready$/, /^reconnecting$/),
+    // With TLS the first silence is before the connection is made.
+    close('stall', /^connect(ing)?$/, /^connect(ing)?$/),
+  ])
+  await silent.ended
+  await client.ping()
+  expect(silent.connect).not.toHaveBeenCalled()
 })
