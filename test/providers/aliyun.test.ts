@@ -2,15 +2,11 @@ import { describe, expect, it, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { resultOfCode } from '../../src/providers/aliyun/errors.ts'
 import { signAcs3 } from '../../src/providers/aliyun/signature.ts'
-import aliyun, * as given from './cases/aliyun.ts'
-import { withProvider } from './conformance.ts'
-import { testConformance } from './test-conformance.ts'
+import * as given from './cases/aliyun.ts'
+import { forged, malformed, never, rejectedUnsent, testVendor } from './vendor.ts'
 
-const { entry } = given
-const { message } = given.conformance
-const never = new AbortController().signal
-
-testConformance(given)
+const { receiptToken } = given.entry
+const { message, read, send, withVendor } = testVendor(given)
 
 describe('aliyun', () => {
   it('signs as the example of the documentation', () => {
@@ -34,64 +30,47 @@ describe('aliyun', () => {
   })
 
   it('maps template, variables, sign name and number to theirs', async () => {
-    await withProvider(given, async (provider, farEnd) => {
-      const noticeId = newId()
-      await provider.send({ ...message, noticeId }, never)
-      const variables = { brand: "5!'()*~ &=", name: 'Acme' }
-      await provider.send(
-        { ...message, noticeId, to: '+85252001234', locale: 'en', variables },
-        never,
-      )
-      const [first, second] = farEnd.requests.map(({ query }) => Object.fromEntries(query))
-      expect(first).toEqual({
-        PhoneNumbers: '13812345678',
-        SignName: '阿里云测试',
-        TemplateCode: 'SMS_1',
-        TemplateParam: '{"number":"738291"}',
-        OutId: noticeId,
-      })
-      expect(second).toMatchObject({
-        PhoneNumbers: '85252001234',
-        TemplateCode: 'SMS_2',
-        TemplateParam: JSON.stringify(variables),
-      })
-      expect(farEnd.complaints).toEqual([])
+    const { requests, complaints } = await send()
+    expect(Object.fromEntries(requests[0]?.query ?? [])).toEqual({
+      PhoneNumbers: '13812345678',
+      SignName: '阿里云测试',
+      TemplateCode: 'SMS_1',
+      TemplateParam: '{"number":"738291"}',
+      OutId: 'n-1',
     })
+    const variables = { brand: "5!'()*~ &=", name: 'Acme' }
+    const other = await send({ to: '+85252001234', locale: 'en', variables })
+    expect(Object.fromEntries(other.requests[0]?.query ?? [])).toMatchObject({
+      PhoneNumbers: '85252001234',
+      TemplateCode: 'SMS_2',
+      TemplateParam: JSON.stringify(variables),
+    })
+    expect([...complaints, ...other.complaints]).toEqual([])
   })
 
   it('sends a code alone to a template without a list of variables', async () => {
-    await withProvider(given, async (provider, farEnd) => {
-      const variables = { code: '7382', minutes: '5', validity: '5 分钟', brand: 'Acme' }
-      await provider.send({ ...message, noticeId: newId(), locale: 'en', variables }, never)
-      expect(farEnd.requests[0]?.query.get('TemplateParam')).toBe('{"code":"7382"}')
-    })
+    const variables = { code: '7382', minutes: '5', validity: '5 分钟', brand: 'Acme' }
+    const { requests } = await send({ locale: 'en', variables })
+    expect(requests[0]?.query.get('TemplateParam')).toBe('{"code":"7382"}')
   })
 
-  it('query of a number that Aliyun would misread → asks nothing, and was never sent', async () => {
-    await withProvider(given, async (provider, farEnd) => {
-      const sent = { noticeId: newId(), to: '+12025550123', sentAt: Date.now() }
+  it('query of a number that Aliyun would misread → asks nothing, and was never sent', () =>
+    withVendor(async (provider, farEnd) => {
+      const sent = { noticeId: 'n-1', to: '+12025550123', sentAt: Date.now() }
       expect((await provider.query?.(sent, never))?.kind).toBe('unavailable')
       expect(farEnd.requests).toEqual([])
-    })
-  })
+    }))
 
   it.each(['order', 'constructor', '__proto__'])(
     'rejects template %s, which has no id',
-    async (template) => {
-      await withProvider(given, async (provider, farEnd) => {
-        const result = await provider.send({ ...message, noticeId: newId(), template }, never)
-        expect(result.kind).toBe('rejected')
-        expect(farEnd.requests).toEqual([])
-      })
-    },
+    async (template) => expect(await send({ template })).toMatchObject(rejectedUnsent),
   )
 
-  it('finds a lost message again by its records, and waits before calling it not taken (F18)', async () => {
-    await withProvider(given, async (provider, farEnd) => {
+  it('finds a lost message again by its records, and waits before calling it not taken (F18)', () =>
+    withVendor(async (provider, farEnd) => {
       await farEnd.behave('lose_answer')
-      const noticeId = newId()
-      const sent = { noticeId, to: message.to, sentAt: Date.now() }
-      expect((await provider.send({ ...message, noticeId }, never)).kind).toBe('unknown')
+      const sent = { noticeId: 'n-1', to: message.to, sentAt: Date.now() }
+      expect((await provider.send(message, never)).kind).toBe('unknown')
       await farEnd.behave('accept')
       expect(await provider.query?.(sent, never)).toEqual({ kind: 'accepted' })
       const other = { ...sent, noticeId: newId() }
@@ -101,27 +80,24 @@ describe('aliyun', () => {
       await farEnd.behave('hang')
       expect((await provider.query?.(sent, AbortSignal.timeout(50)))?.kind).toBe('unknown')
       expect((await provider.query?.(old, AbortSignal.timeout(50)))?.kind).toBe('unknown')
-    })
-  })
+    }))
 
   it.each([
     ['23:59:58 on the 1st', '2026-11-01T15:59:58Z', '2026-11-02 00:00:01'],
     ['00:04:00 on the 2nd, by a fast clock', '2026-11-01T16:04:00Z', '2026-11-01 23:59:59'],
-  ])('finds a message sent at %s in Beijing under the other day', async (_, sentAt, SendDate) => {
-    await withProvider(given, async (provider, farEnd) => {
-      const noticeId = newId()
-      await provider.send({ ...message, noticeId }, never)
+  ])('finds a message sent at %s in Beijing under the other day', (_, sentAt, SendDate) =>
+    withVendor(async (provider, farEnd) => {
+      await provider.send(message, never)
       Object.assign(farEnd.records[0] as object, { SendDate })
-      const sent = { noticeId, to: message.to, sentAt: Date.parse(sentAt) }
+      const sent = { noticeId: 'n-1', to: message.to, sentAt: Date.parse(sentAt) }
       expect(await provider.query?.(sent, never)).toEqual({ kind: 'accepted' })
-      expect((await provider.query?.({ ...sent, noticeId: newId() }, never))?.kind).toBe(
-        'unavailable',
-      )
-    })
-  })
+      const other = await provider.query?.({ ...sent, noticeId: newId() }, never)
+      expect(other?.kind).toBe('unavailable')
+    }),
+  )
 
-  it('asks for one day, except near midnight in Beijing', async () => {
-    await withProvider(given, async (provider, farEnd) => {
+  it('asks for one day, except near midnight in Beijing', () =>
+    withVendor(async (provider, farEnd) => {
       const daysOf = async (sentAt: string) => {
         const before = farEnd.requests.length
         const sent = { noticeId: newId(), to: message.to, sentAt: Date.parse(sentAt) }
@@ -132,35 +108,29 @@ describe('aliyun', () => {
       expect((await daysOf('2026-11-01T15:46:00Z')).sort()).toEqual(['20261101', '20261102'])
       expect((await daysOf('2026-11-01T16:14:00Z')).sort()).toEqual(['20261101', '20261102'])
       expect(await daysOf('2026-11-01T16:16:00Z')).toEqual(['20261102'])
-    })
-  })
+    }))
 
-  it('finds a message among more records of the day than one page has', async () => {
-    await withProvider(given, async (provider, farEnd) => {
-      const sent = { noticeId: newId(), to: message.to, sentAt: Date.now() - 61_000 }
-      await provider.send({ ...message, noticeId: sent.noticeId }, never)
+  it('finds a message among more records of the day than one page has', () =>
+    withVendor(async (provider, farEnd) => {
+      const sent = { noticeId: 'n-1', to: message.to, sentAt: Date.now() - 61_000 }
+      await provider.send(message, never)
       const [record] = farEnd.records
       const others = Array.from({ length: 99 }, () => ({ ...(record as object), OutId: 'other' }))
       farEnd.records.unshift(...(others as typeof farEnd.records))
       expect(await provider.query?.(sent, never)).toEqual({ kind: 'accepted' })
       const missing = { ...sent, noticeId: newId() }
       expect((await provider.query?.(missing, never))?.kind).toBe('unavailable')
-    })
-  })
+    }))
 
-  it('does not ask for a day before it begins at Aliyun, which can be before it begins here', async () => {
+  it('does not ask for a day before it begins at Aliyun, which can be before it begins here', () => {
     vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-11-01T15:50:00Z') })
-    try {
-      await withProvider(given, async (provider, farEnd) => {
-        const sent = { noticeId: newId(), to: message.to, sentAt: Date.now() - 61_000 }
-        expect((await provider.query?.(sent, never))?.kind).toBe('unavailable')
-        farEnd.clock.fastMs = 660_000
-        await provider.send({ ...message, noticeId: sent.noticeId }, never)
-        expect(await provider.query?.(sent, never)).toEqual({ kind: 'accepted' })
-      })
-    } finally {
-      vi.useRealTimers()
-    }
+    return withVendor(async (provider, farEnd) => {
+      const sent = { noticeId: 'n-1', to: message.to, sentAt: Date.now() - 61_000 }
+      expect((await provider.query?.(sent, never))?.kind).toBe('unavailable')
+      farEnd.clock.fastMs = 660_000
+      await provider.send(message, never)
+      expect(await provider.query?.(sent, never)).toEqual({ kind: 'accepted' })
+    })
   })
 
   it.each([
@@ -186,7 +156,6 @@ describe('aliyun', () => {
   })
 
   describe('receipts', () => {
-    const settings = aliyun.settings.parse(entry)
     const report = {
       phone_number: '13812345678',
       send_time: '2026-11-01 08:00:00',
@@ -198,32 +167,16 @@ describe('aliyun', () => {
       biz_id: '12345^0',
       out_id: 'n-1',
     }
-    const parse = (body: unknown, token: unknown = entry.receiptToken) =>
-      aliyun.createReceiptReader?.(settings).parse({
-        headers: {},
-        rawBody: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
-        query: { token },
-        receivedAt: Date.now(),
-      })
+    const parse = (body: unknown, token: unknown = receiptToken) => read(body, { query: { token } })
 
     it('reads every report of a push and answers code 0', () => {
       const parsed = parse([report, { ...report, success: false, err_code: 'MK:0001', out_id: '' }])
+      const read = { messageId: '12345^0', at: Date.parse('2026-11-01T00:00:03Z') }
       expect(parsed).toEqual({
         ok: true,
         receipts: [
-          {
-            messageId: '12345^0',
-            noticeId: 'n-1',
-            outcome: 'delivered',
-            at: Date.parse('2026-11-01T00:00:03Z'),
-            detail: 'DELIVERED',
-          },
-          {
-            messageId: '12345^0',
-            outcome: 'failed',
-            at: Date.parse('2026-11-01T00:00:03Z'),
-            detail: 'MK:0001',
-          },
+          { ...read, noticeId: 'n-1', outcome: 'delivered', detail: 'DELIVERED' },
+          { ...read, outcome: 'failed', detail: 'MK:0001' },
         ],
         reply: { status: 200, contentType: 'application/json', body: '{"code":0,"msg":"OK"}' },
       })
@@ -231,30 +184,19 @@ describe('aliyun', () => {
     })
 
     it('refuses a wrong, missing or doubled token (I12)', () => {
-      for (const token of ['wrong', null, '', [entry.receiptToken]]) {
-        expect(parse([report], token)).toEqual({ ok: false, reason: 'forged' })
+      for (const token of ['wrong', null, '', [receiptToken]]) {
+        expect(parse([report], token)).toEqual(forged)
       }
     })
 
     it('refuses every receipt where no token is set', () => {
-      const { receiptToken, ...open } = entry
-      const request = {
-        headers: {},
-        rawBody: Buffer.from('[]'),
-        query: { token: '' },
-        receivedAt: 0,
-      }
-      expect(aliyun.createReceiptReader?.(aliyun.settings.parse(open)).parse(request)).toEqual({
-        ok: false,
-        reason: 'forged',
-      })
+      const request = { query: { token: '' }, settings: { receiptToken: undefined } }
+      expect(read('[]', request)).toEqual(forged)
     })
 
     it.each(['', '{}', '[1]', '[{"success":"yes"}]', '[{"success":true}]', '[null]'])(
       'calls %j malformed',
-      (body) => {
-        expect(parse(body)).toEqual({ ok: false, reason: 'malformed' })
-      },
+      (body) => expect(parse(body)).toEqual(malformed),
     )
   })
 })

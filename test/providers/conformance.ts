@@ -102,20 +102,23 @@ export interface ConformanceCase {
 }
 
 /** A provider of a kind and its far end, until `run` ends. */
-export async function withProvider<End extends { port: number; close(): Promise<void> }>(
+export async function withProvider<
+  End extends { port: number; close(): Promise<void> },
+  Value = void,
+>(
   {
     default: kind,
     conformance: { settings, startFarEnd },
   }: Pick<ConformanceCase, 'default'> & {
     conformance: Pick<Conformance, 'settings'> & { startFarEnd(): Promise<End> }
   },
-  run: (provider: Provider, farEnd: End) => Promise<void>,
-): Promise<void> {
+  run: (provider: Provider, farEnd: End) => Promise<Value>,
+): Promise<Value> {
   const farEnd = await startFarEnd()
   const deps = { timeoutMs: 60_000, concurrency: 100, clock: Date.now }
   const provider = kind.create(kind.kind, kind.settings.parse(settings(farEnd.port)), deps)
   try {
-    await run(provider, farEnd)
+    return await run(provider, farEnd)
   } finally {
     await provider.close()
     await farEnd.close()

@@ -5,7 +5,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import type { Message } from '../../src/providers/provider.ts'
 import { findProgram } from '../tools/debian-server.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import smtp, { conformance, from } from './cases/smtp.ts'
 import { startSmtpFarEnd } from './far-ends/smtp.ts'
 
@@ -32,13 +32,11 @@ function isVerified(mail: string, name = 'mail2026._domainkey.acme.test'): boole
 beforeAll(() => void findProgram('dkimverify', 'python3-dkim'), 120_000)
 
 async function mailOf(message: Partial<Message>): Promise<string> {
-  const farEnd = await startSmtpFarEnd()
-  releaseLater(() => farEnd.close())
+  const farEnd = closeLater(await startSmtpFarEnd())
   const dkim = { domain: 'acme.test', selector: 'mail2026', privateKey }
   const settings = smtp.settings.parse({ url: `smtp://127.0.0.1:${farEnd.port}`, from, dkim })
   const deps = { timeoutMs: 5_000, concurrency: 1, clock: Date.now }
-  const provider = smtp.create('mail', settings, deps)
-  releaseLater(() => provider.close())
+  const provider = closeLater(smtp.create('mail', settings, deps))
   const whole = { ...conformance.message, noticeId: newId(), ...message }
   const result = await provider.send(whole, new AbortController().signal)
   expect(result.kind).toBe('accepted')

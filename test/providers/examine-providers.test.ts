@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { examineProviders } from '../../src/providers/examine-providers.ts'
 import { createProviderKinds } from '../../src/providers/kinds.ts'
 import type { ProviderKind } from '../../src/providers/provider-kind.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { startSmtp } from '../tools/smtp.ts'
 import { startHttpFarEnd } from './far-ends/http.ts'
 import { startSmppFarEnd } from './far-ends/smpp.ts'
@@ -113,8 +113,7 @@ test('twilio: taken, refused, suspended, silent', async () => {
 })
 
 test('smpp: taken, refused, silent', async () => {
-  const farEnd = await startSmppFarEnd()
-  releaseLater(() => farEnd.close())
+  const farEnd = closeLater(await startSmppFarEnd())
   const smpp = (password: string) =>
     examine({
       kind: 'smpp',

@@ -1,16 +1,11 @@
 import PostalMime from 'postal-mime'
 import { describe, expect, it } from 'vitest'
-import { newId } from '../../src/base/ids.ts'
 import { resultOfError } from '../../src/providers/ses/errors.ts'
 import { signAws4 } from '../../src/providers/ses/signature.ts'
 import * as given from './cases/ses.ts'
-import { withProvider } from './conformance.ts'
-import { testConformance } from './test-conformance.ts'
+import { testVendor } from './vendor.ts'
 
-const { message } = given.conformance
-const never = new AbortController().signal
-
-testConformance(given)
+const { message, send } = testVendor(given)
 
 describe('ses', () => {
   it('signs as the test suite of AWS does (post-vanilla)', () => {
@@ -33,33 +28,27 @@ describe('ses', () => {
   })
 
   it('hands over the whole mail, with the notice id as a tag', async () => {
-    await withProvider(given, async (provider, farEnd) => {
-      const noticeId = newId()
-      const listUnsubscribe = 'https://acme.test/u'
-      await provider.send({ ...message, noticeId, listUnsubscribe }, never)
-      const mail = await PostalMime.parse(farEnd.mails[0] ?? '')
-      expect(mail).toMatchObject({
-        from: { name: 'Acme', address: 'no-reply@acme.test' },
-        to: [{ address: message.to }],
-        subject: message.subject,
-      })
-      expect(mail.text?.trim()).toBe(message.text)
-      expect(mail.html?.trim()).toBe(message.html)
-      const headers = new Map(mail.headers.map(({ key, value }) => [key, value]))
-      expect(headers.get('auto-submitted')).toBe('auto-generated')
-      expect(headers.get('list-unsubscribe')).toBe('<https://acme.test/u>')
-      expect(farEnd.complaints).toEqual([])
+    const listUnsubscribe = 'https://acme.test/u'
+    const { mails, complaints } = await send({ listUnsubscribe })
+    const mail = await PostalMime.parse(mails[0] ?? '')
+    expect(mail).toMatchObject({
+      from: { name: 'Acme', address: 'no-reply@acme.test' },
+      to: [{ address: message.to }],
+      subject: message.subject,
     })
+    expect(mail.text?.trim()).toBe(message.text)
+    expect(mail.html?.trim()).toBe(message.html)
+    const headers = new Map(mail.headers.map(({ key, value }) => [key, value]))
+    expect(headers.get('auto-submitted')).toBe('auto-generated')
+    expect(headers.get('list-unsubscribe')).toBe('<https://acme.test/u>')
+    expect(complaints).toEqual([])
   })
 
   it.each(['a@example.test, b@example.test', 'Ada <ada@example.test>', ''])(
     'sends nothing to %j',
     async (to) => {
-      await withProvider(given, async (provider, farEnd) => {
-        const result = await provider.send({ ...message, to, noticeId: newId() }, never)
-        expect(result.kind).toBe('invalid_recipient')
-        expect(farEnd.requests).toEqual([])
-      })
+      const unsent = { result: { kind: 'invalid_recipient' }, requests: [] }
+      expect(await send({ to })).toMatchObject(unsent)
     },
   )
 

@@ -1,6 +1,5 @@
-import tls from 'node:tls'
 import smppPackage, { type SmppPdu } from 'smpp'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { type Receipt, unreadable } from '../../src/base/receipt.ts'
 import type { ProviderDeps } from '../../src/providers/provider-kind.ts'
@@ -14,9 +13,10 @@ import {
 } from '../../src/providers/smpp/pdu.ts'
 import { encodeSegments } from '../../src/providers/smpp/text.ts'
 import { beBusy } from '../tools/be-busy.ts'
+import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import smpp, * as given from './cases/smpp.ts'
-import { makeCertificate } from './far-ends/certificate.ts'
+import { makeCertificate, trust } from './far-ends/certificate.ts'
 import { startSmppFarEnd } from './far-ends/smpp.ts'
 import { testConformance } from './test-conformance.ts'
 
@@ -26,30 +26,24 @@ const never = new AbortController().signal
 testConformance(given)
 
 describe('smpp', () => {
-  let closers: (() => Promise<void>)[] = []
-  afterEach(async () => {
-    for (const close of closers.reverse()) await close()
-    closers = []
-  })
-
   async function start(
     options: Parameters<typeof startSmppFarEnd>[0] = {},
     entry: Record<string, unknown> = {},
     deps: Partial<ProviderDeps> = {},
   ) {
     const farEnd = await startSmppFarEnd(options)
-    const url = `smpp://postern:pass@127.0.0.1:${farEnd.port}`
+    const at = `://postern:pass@127.0.0.1:${farEnd.port}`
+    const url = `${options.key ? 'smpps' : 'smpp'}${at}`
     const settings = smpp.settings.parse({ url, from: 'Acme', ...entry })
-    const provider = smpp.create('smsc', settings, {
-      timeoutMs: 20_000,
-      concurrency: 100,
-      clock: Date.now,
-      ...deps,
-    })
-    closers.push(farEnd.close, provider.close)
+    const usual = { timeoutMs: 20_000, concurrency: 100, clock: Date.now }
+    const provider = smpp.create('smsc', settings, { ...usual, ...deps })
+    releaseLater(farEnd.close)
+    releaseLater(provider.close)
+    /** From now on, the first session reads nothing. */
+    const deafen = () => farEnd.sessions[0]?.socket.removeAllListeners('readable')
     const send = (text: string, signal = never) =>
       provider.send({ ...message, noticeId: newId(), text }, signal)
-    return { farEnd, provider, send }
+    return { farEnd, provider, send, deafen }
   }
 
   it('binds with its id, sends in the default alphabet, returns the id of the SMSC', async () => {
@@ -69,10 +63,8 @@ describe('smpp', () => {
   })
 
   it('writes the type of number and the numbering plan that the operator wants', async () => {
-    const { farEnd, send } = await start(
-      {},
-      { source: { ton: 0, npi: 8 }, destination: { ton: 2 } },
-    )
+    const entry = { source: { ton: 0, npi: 8 }, destination: { ton: 2 } }
+    const { farEnd, send } = await start({}, entry)
     await send('hello')
     expect(farEnd.submits[0]).toMatchObject({
       ...{ source_addr_ton: 0, source_addr_npi: 8, dest_addr_ton: 2, dest_addr_npi: 1 },
@@ -266,10 +258,9 @@ describe('smpp', () => {
   })
 
   it('answers unavailable when the bind hangs, and unknown when the answer does (F15)', async () => {
-    const { farEnd, send } = await start()
+    const { send, deafen } = await start()
     await send('bound')
-    const silent = farEnd.sessions[0]?.socket as { removeAllListeners(name: string): void }
-    silent.removeAllListeners('readable')
+    deafen()
     expect((await send('not answered', AbortSignal.timeout(500))).kind).toBe('unknown')
     const other = await start()
     await other.farEnd.behave('hang')
@@ -277,10 +268,9 @@ describe('smpp', () => {
   })
 
   it('says not taken for what the full window kept back (F15)', async () => {
-    const { farEnd, send } = await start({}, { window: 2 })
+    const { send, deafen } = await start({}, { window: 2 })
     await send('bound')
-    const silent = farEnd.sessions[0]?.socket as { removeAllListeners(name: string): void }
-    silent.removeAllListeners('readable')
+    deafen()
     const signal = AbortSignal.timeout(500)
     const kinds = await Promise.all(
       ['1', '2', '3', '4'].map(async (t) => (await send(t, signal)).kind),
@@ -294,9 +284,8 @@ describe('smpp', () => {
     const results = await Promise.all(
       texts.map((text, index) => send(text, index % 3 ? never : AbortSignal.timeout(1))),
     )
-    expect(results.filter((_, index) => index % 3).every(({ kind }) => kind === 'accepted')).toBe(
-      true,
-    )
+    const patient = results.filter((_, index) => index % 3)
+    expect(patient.every(({ kind }) => kind === 'accepted')).toBe(true)
     expect(farEnd.submits.length).toBeGreaterThanOrEqual(13)
   })
 
@@ -358,14 +347,10 @@ describe('smpp', () => {
   })
 
   it('asks whether an idle SMSC is still there, and leaves one that is not', async () => {
-    const { farEnd, send } = await start({}, { enquireEvery: '50ms' }, { timeoutMs: 100 })
+    const { farEnd, send, deafen } = await start({}, { enquireEvery: '50ms' }, { timeoutMs: 100 })
     await send('one')
-    const asked = new Promise<void>((resolve) =>
-      farEnd.sessions[0]?.on('enquire_link', () => resolve()),
-    )
-    await asked
-    const silent = farEnd.sessions[0]?.socket as { removeAllListeners(name: string): void }
-    silent.removeAllListeners('readable')
+    await new Promise((resolve) => farEnd.sessions[0]?.on('enquire_link', resolve))
+    deafen()
     // A socket that is not read never reports its end. The next message shows that the provider has moved on.
     await eventually(async () => {
       await send('two')
@@ -410,23 +395,10 @@ describe('smpp', () => {
 
   it('talks TLS to smpps://', async () => {
     const certificate = makeCertificate()
-    const usual = tls.getCACertificates('default')
-    tls.setDefaultCACertificates([...usual, certificate.cert])
-    try {
-      const farEnd = await startSmppFarEnd(certificate)
-      const url = `smpps://postern:pass@127.0.0.1:${farEnd.port}`
-      const settings = smpp.settings.parse({ url, from: '+447700900000' })
-      const provider = smpp.create('smsc', settings, {
-        timeoutMs: 20_000,
-        concurrency: 100,
-        clock: Date.now,
-      })
-      closers.push(farEnd.close, provider.close)
-      expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
-      expect(farEnd.submits[0]).toMatchObject({ source_addr: '447700900000', source_addr_ton: 1 })
-    } finally {
-      tls.setDefaultCACertificates(usual)
-    }
+    trust(certificate)
+    const { farEnd, send } = await start(certificate, { from: '+447700900000' })
+    expect((await send('hello')).kind).toBe('accepted')
+    expect(farEnd.submits[0]).toMatchObject({ source_addr: '447700900000', source_addr_ton: 1 })
   })
 
   it.each([
@@ -500,11 +472,8 @@ describe('smpp', () => {
 
     it('prefers the optional parameters', async () => {
       const { receipts, deliver } = await bound()
-      await deliver({
-        short_message: 'free text',
-        receipted_message_id: 'smsc-9',
-        message_state: 5,
-      })
+      const fields = { receipted_message_id: 'smsc-9', message_state: 5 }
+      await deliver({ short_message: 'free text', ...fields })
       expect(receipts).toEqual([{ messageId: 'smsc-9', outcome: 'failed', detail: 'UNDELIV' }])
     })
 
@@ -596,12 +565,8 @@ describe('smpp', () => {
 
     it('by data_sm → read, and answered', async () => {
       const { farEnd, receipts } = await bound()
-      const fields = {
-        esm_class: 4,
-        receipted_message_id: 'A9',
-        message_state: 2,
-        source_addr: '447700900123',
-      }
+      const source = { source_addr: '447700900123', receipted_message_id: 'A9' }
+      const fields = { esm_class: 4, message_state: 2, ...source }
       const answer = await new Promise((resolve) =>
         farEnd.sessions[0]?.send(new smppPackage.PDU('data_sm', fields), resolve),
       )

@@ -2,7 +2,6 @@ import fc from 'fast-check'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import { expect, test, vi } from 'vitest'
 import { composeMail } from '../../src/providers/smtp/compose.ts'
-import { releaseLater } from '../tools/release.ts'
 
 /** Lines of any length, with all characters that an encoding must change. */
 const text = fc
@@ -11,7 +10,6 @@ const text = fc
 
 test('composeMail: the same bytes as nodemailer’s own build, for any text with and without HTML', async () => {
   vi.useFakeTimers({ toFake: ['Date'] })
-  releaseLater(() => vi.useRealTimers())
   const compile = vi.spyOn(MailComposer.prototype, 'compile')
   const frame = {
     from: { name: 'Acmé', address: 'no-reply@acme.test' },

@@ -1,16 +1,17 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import tls from 'node:tls'
 import PostalMime from 'postal-mime'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { SMTPServerOptions } from 'smtp-server'
+import { describe, expect, it, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import type { Message } from '../../src/providers/provider.ts'
+import type { ProviderDeps } from '../../src/providers/provider-kind.ts'
 import { resultOfFailure } from '../../src/providers/smtp/errors.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import smtp, * as given from './cases/smtp.ts'
-import { makeCertificate } from './far-ends/certificate.ts'
-import { type SmtpFarEnd, startSmtpFarEnd } from './far-ends/smtp.ts'
+import { makeCertificate, trust } from './far-ends/certificate.ts'
+import { startSmtpFarEnd } from './far-ends/smtp.ts'
 import { testConformance } from './test-conformance.ts'
 
 const { from } = given
@@ -46,37 +47,29 @@ async function startForgetfulRelay(targetPort: number) {
 describe('smtp', () => {
   const never = new AbortController().signal
   const certificate = makeCertificate()
-  let farEnd: SmtpFarEnd | undefined
-  let closers: (() => Promise<void>)[] = []
-
-  beforeEach(() => {
-    closers = []
-  })
-  afterEach(async () => {
-    for (const close of closers.reverse()) await close()
-  })
-
-  async function start(options: Parameters<typeof startSmtpFarEnd>[0] = {}) {
-    farEnd = await startSmtpFarEnd(options)
-    closers.push(farEnd.close)
-    return farEnd
+  /** A far end, and a provider of its address. `url`: how its settings write that address. */
+  async function open(
+    options: Parameters<typeof startSmtpFarEnd>[0] = {},
+    deps: Partial<ProviderDeps> = {},
+    {
+      url = (at: string) => `smtp://${at}`,
+      ...entry
+    }: { url?: (at: string) => string; [setting: string]: unknown } = {},
+  ) {
+    const farEnd = await startSmtpFarEnd(options)
+    releaseLater(farEnd.close)
+    const settings = smtp.settings.parse({ url: url(`127.0.0.1:${farEnd.port}`), from, ...entry })
+    const usual = { timeoutMs: 20_000, concurrency: 100, clock: Date.now }
+    const provider = smtp.create('mail', settings, { ...usual, ...deps })
+    releaseLater(provider.close)
+    const send = (over: Partial<Message> = {}, onSign?: () => void) =>
+      provider.send({ ...message, noticeId: newId(), ...over }, never, onSign)
+    const sendTo = (name: string, onSign?: () => void) =>
+      send({ to: `${name}@example.test` }, onSign)
+    return { ...farEnd, provider, send, sendTo }
   }
 
-  function create(url: string, timeoutMs = 20_000) {
-    const settings = smtp.settings.parse({ url, from })
-    const provider = smtp.create('mail', settings, { timeoutMs, concurrency: 100, clock: Date.now })
-    closers.push(provider.close)
-    return provider
-  }
-
-  /** A far end, and a provider of its address. */
-  async function open(options?: Parameters<typeof start>[0], timeoutMs?: number) {
-    const farEnd = await start(options)
-    const provider = create(`smtp://127.0.0.1:${farEnd.port}`, timeoutMs)
-    const send = (over: Partial<Message> = {}) =>
-      provider.send({ ...message, noticeId: newId(), ...over }, never)
-    return { ...farEnd, provider, send }
-  }
+  const refusal = (responseCode: number) => Object.assign(new Error('Later'), { responseCode })
 
   it('sends subject, text, HTML and a Message-ID made of the notice id', async () => {
     const { taken, send } = await open()
@@ -182,19 +175,12 @@ describe('smtp', () => {
 
   it('greets the server by the name of the settings', async () => {
     const greetings: string[] = []
-    const { port } = await start({
-      onMailFrom: (_address, { hostNameAppearsAs }, done) => {
-        greetings.push(String(hostNameAppearsAs))
-        done()
-      },
-    })
-    const settings = smtp.settings.parse({
-      ...{ url: `smtp://127.0.0.1:${port}`, from, ehlo: 'mail.acme.test' },
-    })
-    const deps = { timeoutMs: 20_000, concurrency: 100, clock: Date.now }
-    const provider = smtp.create('mail', settings, deps)
-    closers.push(provider.close)
-    await provider.send({ ...message, noticeId: newId() }, never)
+    const onMailFrom: SMTPServerOptions['onMailFrom'] = (_address, { hostNameAppearsAs }, done) => {
+      greetings.push(String(hostNameAppearsAs))
+      done()
+    }
+    const { send } = await open({ onMailFrom }, {}, { ehlo: 'mail.acme.test' })
+    await send()
     expect(greetings).toEqual(['mail.acme.test'])
   })
 
@@ -215,55 +201,38 @@ describe('smtp', () => {
           : done(new Error('Invalid username or password')),
     }
 
-    it('logs in over STARTTLS with the percent-encoded password of the URL', async () => {
-      const usual = tls.getCACertificates('default')
-      tls.setDefaultCACertificates([...usual, certificate.cert])
-      try {
-        const { port, taken } = await start({ ...login, ...certificate })
-        const url = `smtp://postern:p%40ss%2Fword@127.0.0.1:${port}?tls=required`
-        const result = await create(url).send({ ...message, noticeId: newId() }, never)
-        expect(result.kind).toBe('accepted')
-        expect(taken).toHaveLength(1)
-      } finally {
-        tls.setDefaultCACertificates(usual)
-      }
-    })
-
-    it('talks TLS from the first byte to smtps://', async () => {
-      const usual = tls.getCACertificates('default')
-      tls.setDefaultCACertificates([...usual, certificate.cert])
-      try {
-        const { port, taken } = await start({ ...login, ...certificate, secure: true })
-        const url = `smtps://postern:p%40ss%2Fword@127.0.0.1:${port}`
-        const result = await create(url).send({ ...message, noticeId: newId() }, never)
-        expect(result.kind).toBe('accepted')
-        expect(taken).toHaveLength(1)
-      } finally {
-        tls.setDefaultCACertificates(usual)
-      }
+    it.each([
+      ['logs in over STARTTLS with the percent-encoded password of the URL', false],
+      ['talks TLS from the first byte to smtps://', true],
+    ])('%s', async (_, secure) => {
+      trust(certificate)
+      const url = (at: string) =>
+        `${secure ? 'smtps' : 'smtp'}://postern:p%40ss%2Fword@${at}${secure ? '' : '?tls=required'}`
+      const { taken, send } = await open({ ...login, ...certificate, secure }, {}, { url })
+      expect((await send()).kind).toBe('accepted')
+      expect(taken).toHaveLength(1)
     })
 
     it('answers unavailable without the password when the login is refused', async () => {
-      const { port } = await start({ ...login, allowInsecureAuth: true })
-      const url = `smtp://postern:not-this-one@127.0.0.1:${port}`
-      const result = await create(url).send({ ...message, noticeId: newId() }, never)
+      const url = (at: string) => `smtp://postern:not-this-one@${at}`
+      const { send } = await open({ ...login, allowInsecureAuth: true }, {}, { url })
+      const result = await send()
       expect(result.kind).toBe('unavailable')
       expect(JSON.stringify(result)).not.toContain('not-this-one')
     })
 
     it('sends nothing without it when the server offers no login', async () => {
-      const { port, taken } = await start({ disabledCommands: ['STARTTLS', 'AUTH'] })
-      const url = `smtp://postern:p%40ss%2Fword@127.0.0.1:${port}?tls=off`
-      const result = await create(url).send({ ...message, noticeId: newId() }, never)
-      expect(result).toEqual({ kind: 'unavailable', detail: 'SMTP server offers no login' })
+      const url = (at: string) => `smtp://postern:p%40ss%2Fword@${at}?tls=off`
+      const options = { disabledCommands: ['STARTTLS', 'AUTH'] }
+      const { taken, send } = await open(options, {}, { url })
+      expect(await send()).toEqual({ kind: 'unavailable', detail: 'SMTP server offers no login' })
       expect(taken).toEqual([])
     })
   })
 
   it('answers unavailable when nobody vouches for the certificate', async () => {
     const { taken, send } = await open(certificate)
-    const result = await send()
-    expect(result).toEqual({
+    expect(await send()).toEqual({
       kind: 'unavailable',
       detail: 'SMTP connection lost (DEPTH_ZERO_SELF_SIGNED_CERT)',
     })
@@ -271,15 +240,13 @@ describe('smtp', () => {
   })
 
   it('sends nothing without TLS when tls=required and the server has none', async () => {
-    const { port, taken } = await start()
-    const provider = create(`smtp://127.0.0.1:${port}?tls=required`)
-    const result = await provider.send({ ...message, noticeId: newId() }, never)
-    expect(result.kind).toBe('unavailable')
+    const { taken, send } = await open({}, {}, { url: (at) => `smtp://${at}?tls=required` })
+    expect((await send()).kind).toBe('unavailable')
     expect(taken).toEqual([])
   })
 
   it('gives up on a tarpit at its own time limit, however steadily it drips (F20)', async () => {
-    const { drip, taken, send } = await open({}, 700)
+    const { drip, taken, send } = await open({}, { timeoutMs: 700 })
     drip(500)
     const startedAt = performance.now()
     const result = await send()
@@ -353,47 +320,29 @@ describe('smtp', () => {
   })
 
   it('450 to five recipients, with mails between, leaves the connection: all mails go over it', async () => {
-    let connections = 0
-    const { port, taken } = await start({
-      onConnect(_session, done) {
-        connections++
-        done()
-      },
-      onRcptTo({ address }, _session, done) {
-        const isLater = address.startsWith('later')
-        done(isLater ? Object.assign(new Error('Busy'), { responseCode: 450 }) : null)
-      },
-    })
-    const url = `smtp://127.0.0.1:${port}`
-    const settings = smtp.settings.parse({ url, from, connections: 1 })
-    const deps = { timeoutMs: 20_000, concurrency: 100, clock: Date.now }
-    const provider = smtp.create('mail', settings, deps)
-    closers.push(provider.close)
+    const onRcptTo: SMTPServerOptions['onRcptTo'] = ({ address }, _session, done) =>
+      done(address.startsWith('later') ? refusal(450) : null)
+    const { taken, sendTo, connectionCount } = await open({ onRcptTo }, {}, { connections: 1 })
     const kinds: string[] = []
-    for (const name of ['ada', 'later', 'grace', 'later', 'later', 'later', 'edith', 'later']) {
-      const to = `${name}@example.test`
-      kinds.push((await provider.send({ ...message, noticeId: newId(), to }, never)).kind)
-    }
+    for (const name of ['ada', 'later', 'grace', 'later', 'later', 'later', 'edith', 'later'])
+      kinds.push(`${name} ${(await sendTo(name)).kind}`)
     expect(kinds).toEqual([
-      'accepted',
-      'postponed',
-      'accepted',
-      'postponed',
-      'postponed',
-      'postponed',
-      'accepted',
-      'postponed',
+      'ada accepted',
+      'later postponed',
+      'grace accepted',
+      ...Array(3).fill('later postponed'),
+      'edith accepted',
+      'later postponed',
     ])
-    expect(taken.map(({ to }) => to)).toEqual(
-      ['ada', 'grace', 'edith'].map((name) => `${name}@example.test`),
-    )
-    expect(connections).toBe(1)
+    const names = taken.map(({ to }) => to.split('@')[0])
+    expect(names).toEqual(['ada', 'grace', 'edith'])
+    expect(connectionCount()).toBe(1)
   })
 
   it('a server that slows down a session after ten errors without a mail, as Postfix does: no connection meets as many (I30)', async () => {
     const refusals = new Map<string, number>()
     let most = 0
-    const { taken, openConnections, provider } = await open({
+    const { taken, openConnections, sendTo } = await open({
       onRcptTo({ address }, { id }, done) {
         if (!address.startsWith('nowhere')) {
           refusals.delete(id)
@@ -402,11 +351,9 @@ describe('smtp', () => {
         const inARow = (refusals.get(id) ?? 0) + 1
         refusals.set(id, inARow)
         most = Math.max(most, inARow)
-        done(Object.assign(new Error('Domain not found'), { responseCode: 450 }))
+        done(refusal(450))
       },
     })
-    const sendTo = (name: string) =>
-      provider.send({ ...message, noticeId: newId(), to: `${name}@example.test` }, never)
     for (let round = 0; round < 10; round++) {
       const some = Array.from({ length: 4 }, () => sendTo('nowhere'))
       const [good] = await Promise.all([sendTo('ada'), ...some])
@@ -422,22 +369,16 @@ describe('smtp', () => {
   it('the place of a connection that was refused too often is taken at once: no mail waits for a greeting (I30)', async () => {
     const greeted = new Set<string>()
     const carriers: string[] = []
-    const { provider } = await open({
+    const { sendTo } = await open({
       onConnect({ id }, done) {
         done()
         greeted.add(id)
       },
       onRcptTo({ address }, { id }, done) {
         if (!address.startsWith('nowhere')) carriers.push(id)
-        done(
-          address.startsWith('nowhere')
-            ? Object.assign(new Error('Domain not found'), { responseCode: 450 })
-            : null,
-        )
+        done(address.startsWith('nowhere') ? refusal(450) : null)
       },
     })
-    const sendTo = (name: string) =>
-      provider.send({ ...message, noticeId: newId(), to: `${name}@example.test` }, never)
     await Promise.all([sendTo('ada'), sendTo('grace')])
     for (let round = 1; round <= 5; round++) {
       for (let mail = 0; mail < 4; mail++) await sendTo('nowhere')
@@ -449,30 +390,25 @@ describe('smtp', () => {
   })
 
   it('a recipient whose RCPT is never answered: postponed, and the server is known to live before it is late (I30)', async () => {
-    const { provider } = await open(
+    const { sendTo } = await open(
       {
         onRcptTo({ address }, _session, done) {
           if (!address.startsWith('silent')) done(null)
         },
       },
-      2_000,
+      { timeoutMs: 2_000 },
     )
-    const result = {
-      kind: 'postponed',
-      retryAfterMs: 30_000,
-      detail: 'SMTP no answer in time',
-    }
+    const result = { kind: 'postponed', retryAfterMs: 30_000, detail: 'SMTP no answer in time' }
     // Again where a busy machine was late.
     await eventually(async () => {
       const startMs = performance.now()
       const signsMs: number[] = []
-      const sendTo = (name: string) =>
-        provider.send({ ...message, noticeId: newId(), to: `${name}@example.test` }, never, () =>
-          signsMs.push(performance.now() - startMs),
-        )
-      const silent = Promise.all(['silent1', 'silent2', 'silent3'].map(sendTo))
+      const sign = () => signsMs.push(performance.now() - startMs)
+      const silent = Promise.all(
+        ['silent1', 'silent2', 'silent3'].map((name) => sendTo(name, sign)),
+      )
       await expect.poll(() => signsMs.length).toBe(3)
-      expect(await sendTo('ada')).toMatchObject({ kind: 'accepted' })
+      expect(await sendTo('ada', sign)).toMatchObject({ kind: 'accepted' })
       expect(await silent).toEqual([result, result, result])
       expect(signsMs).toHaveLength(3)
       // The circuit counts a call without a sign as late after 1.5 s.
@@ -481,10 +417,10 @@ describe('smtp', () => {
   })
 
   it('a server that no longer greets is away, for every recipient; so is one that is silent after the message', async () => {
-    const { behave, provider } = await open({}, 1_500)
+    const { behave, send } = await open({}, { timeoutMs: 1_500 })
     await behave('hang')
     let signs = 0
-    const result = await provider.send({ ...message, noticeId: newId() }, never, () => signs++)
+    const result = await send({}, () => signs++)
     expect([result.kind, signs]).toEqual(['unavailable', 0])
     expect(resultOfFailure({ code: 'ETIMEDOUT' }, true, true).kind).toBe('unknown')
     expect(resultOfFailure({ code: 'ECONNECTION' }, false, true).kind).toBe('unavailable')
@@ -498,32 +434,24 @@ describe('smtp', () => {
   ] as const)(
     'a server that %s: another connection only for a connection that was used',
     async (_, how, mailsBefore, kind, expected) => {
-      let [mails, connections] = [0, 0]
-      const { behave, taken, send } = await open({
-        onConnect(_session, done) {
-          connections++
-          done()
-        },
+      let mails = 0
+      const { behave, taken, send, connectionCount } = await open({
         onMailFrom(_address, _session, done) {
           if (mails++ !== mailsBefore) done()
           else if (how === 'cut') behave('accept')
-          else done(Object.assign(new Error('4.3.2 Closing'), { responseCode: 421 }))
+          else done(refusal(421))
         },
       })
       for (let mail = 0; mail < mailsBefore; mail++) await send()
       expect((await send()).kind).toBe(kind)
-      expect(connections).toBe(expected)
+      expect(connectionCount()).toBe(expected)
       expect(taken).toHaveLength(mailsBefore + Number(kind === 'accepted'))
     },
   )
 
   it('a server that hangs up after the message, on a connection that was used: unknown, and not sent again', async () => {
-    let [mails, connections] = [0, 0]
-    const { behave, provider, send } = await open({
-      onConnect(_session, done) {
-        connections++
-        done()
-      },
+    let mails = 0
+    const { behave, provider, send, connectionCount } = await open({
       onData(stream, _session, done) {
         stream.resume()
         stream.on('end', () => {
@@ -534,17 +462,16 @@ describe('smtp', () => {
     })
     const kindOfSend = async () => (await send()).kind
     expect([await kindOfSend(), await kindOfSend()]).toEqual(['accepted', 'unknown'])
-    expect([mails, connections]).toEqual([2, 1])
+    expect([mails, connectionCount()]).toEqual([2, 1])
     await provider.close()
     expect(await kindOfSend()).toBe('unavailable')
-    expect([mails, connections]).toEqual([2, 1])
+    expect([mails, connectionCount()]).toEqual([2, 1])
   })
 
   it('an idle connection that went silent, while the server greets others → a new one at once, one mail', async () => {
-    const { port, taken } = await start()
+    const { port, taken } = await open()
     const relay = await startForgetfulRelay(port)
-    const provider = create(`smtp://127.0.0.1:${relay.port}`)
-    const send = () => provider.send({ ...message, noticeId: newId() }, never)
+    const { send } = await open({}, {}, { url: () => `smtp://127.0.0.1:${relay.port}` })
     expect((await send()).kind).toBe('accepted')
     relay.forget()
     const startMs = performance.now()
@@ -570,7 +497,7 @@ describe('smtp', () => {
         recipients++
         if (recipients !== 2) return done()
         await probed.promise
-        done(Object.assign(new Error('4.2.0 later'), { responseCode: 450 }))
+        done(refusal(450))
       },
       onData(stream, _session, done) {
         stream.resume()
@@ -590,24 +517,20 @@ describe('smtp', () => {
   })
 
   it('a server that is usually slow keeps its connection', async () => {
-    let [slowMs, connections] = [1_200, 0]
-    const { send } = await open({
-      onConnect(_session, done) {
-        connections++
-        done()
-      },
+    let slowMs = 1_200
+    const { send, connectionCount } = await open({
       onRcptTo: (_to, _session, done) => void globalThis.setTimeout(done, slowMs),
     })
     await send()
     slowMs = 1_000
     await send()
     // Each slow mail has one probe.
-    expect(connections).toBe(3)
+    expect(connectionCount()).toBe(3)
   })
 
   it('an answer to the message after the time limit of the connection → accepted, one mail', async () => {
     const taken: string[] = []
-    const { port } = await start({
+    const options: SMTPServerOptions = {
       onData(stream, _session, done) {
         stream.resume()
         stream.on('end', () => {
@@ -615,31 +538,24 @@ describe('smtp', () => {
           globalThis.setTimeout(done, 900)
         })
       },
-    })
-    const settings = smtp.settings.parse({ url: `smtp://127.0.0.1:${port}`, from })
-    const deps = { timeoutMs: 500, answerMs: 20_000, concurrency: 100, clock: Date.now }
-    const provider = smtp.create('mail', settings, deps)
-    closers.push(provider.close)
-    expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
+    }
+    const { send } = await open(options, { timeoutMs: 500, answerMs: 20_000 })
+    expect((await send()).kind).toBe('accepted')
     expect(taken).toHaveLength(1)
   })
 
   it('a mail just before the idle time ends is answered, and QUIT follows only after the whole time', async () => {
     const { openConnections, taken, send } = await open()
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
-    try {
-      await send()
-      vi.advanceTimersByTime(59_000)
-      expect((await send()).kind).toBe('accepted')
-      expect(taken).toHaveLength(2)
-      vi.advanceTimersByTime(50_000)
-      await new Promise((resolve) => setImmediate(resolve))
-      expect(openConnections()).toBe(1)
-      vi.advanceTimersByTime(10_000)
-      await vi.waitFor(() => expect(openConnections()).toBe(0))
-    } finally {
-      vi.useRealTimers()
-    }
+    await send()
+    vi.advanceTimersByTime(59_000)
+    expect((await send()).kind).toBe('accepted')
+    expect(taken).toHaveLength(2)
+    vi.advanceTimersByTime(50_000)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(openConnections()).toBe(1)
+    vi.advanceTimersByTime(10_000)
+    await vi.waitFor(() => expect(openConnections()).toBe(0))
   })
 
   it.each([
@@ -658,19 +574,14 @@ describe('smtp', () => {
 
   it('a connection stays open for a minute without a mail, whatever the time limit of a mail', async () => {
     const timeoutMs = 300
-    const { port, openConnections } = await start()
-    const provider = create(`smtp://127.0.0.1:${port}`, timeoutMs)
+    const { openConnections, send } = await open({}, { timeoutMs })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true })
-    try {
-      expect((await provider.send({ ...message, noticeId: newId() }, never)).kind).toBe('accepted')
-      vi.advanceTimersByTime(59_000)
-      await setTimeout(2 * timeoutMs)
-      expect(openConnections()).toBe(1)
-      vi.advanceTimersByTime(1_000)
-      await vi.waitFor(() => expect(openConnections()).toBe(0))
-    } finally {
-      vi.useRealTimers()
-    }
+    expect((await send()).kind).toBe('accepted')
+    vi.advanceTimersByTime(59_000)
+    await setTimeout(2 * timeoutMs)
+    expect(openConnections()).toBe(1)
+    vi.advanceTimersByTime(1_000)
+    await vi.waitFor(() => expect(openConnections()).toBe(0))
   })
 
   it('sends over a new connection when the server has closed the idle one', async () => {
@@ -707,27 +618,16 @@ describe('smtp', () => {
     [' <a@b.test> ', ''],
     ['a@b.test', ''],
   ])('the name of the sender %j is shown as %j', async (text, name) => {
-    const { port, taken } = await start()
-    const settings = smtp.settings.parse({ url: `smtp://127.0.0.1:${port}`, from: text })
-    const deps = { timeoutMs: 20_000, concurrency: 100, clock: Date.now }
-    const provider = smtp.create('mail', settings, deps)
-    closers.push(provider.close)
-    await provider.send({ ...message, noticeId: newId() }, never)
+    const { taken, send } = await open({}, {}, { from: text })
+    await send()
     const { from: shown } = await PostalMime.parse(taken[0]?.mail ?? '')
     expect(shown).toEqual({ name, address: 'a@b.test' })
   })
 
   it('a domain of the sender with other letters → ASCII in every header and in the message id', async () => {
-    const { port, taken } = await start()
-    const settings = smtp.settings.parse({
-      url: `smtp://127.0.0.1:${port}`,
-      from: 'Acme <no-reply@müller.test>',
-    })
-    const deps = { timeoutMs: 20_000, concurrency: 100, clock: Date.now }
-    const provider = smtp.create('mail', settings, deps)
-    closers.push(provider.close)
+    const { taken, send } = await open({}, {}, { from: 'Acme <no-reply@müller.test>' })
     const noticeId = newId()
-    const result = await provider.send({ ...message, noticeId }, never)
+    const result = await send({ noticeId })
     expect(result).toEqual({ kind: 'accepted', messageId: `<${noticeId}@xn--mller-kva.test>` })
     expect(taken[0]?.mail.split('\r\n\r\n')[0]).toMatch(/^[\r\n -~]*$/)
   })

@@ -2,15 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { resultOfCode } from '../../src/providers/tencent/errors.ts'
 import { signTc3 } from '../../src/providers/tencent/signature.ts'
-import tencent, * as given from './cases/tencent.ts'
-import { withProvider } from './conformance.ts'
-import { testConformance } from './test-conformance.ts'
+import * as given from './cases/tencent.ts'
+import { forged, malformed, never, rejectedUnsent, testVendor } from './vendor.ts'
 
-const { entry } = given
-const { message } = given.conformance
-const never = new AbortController().signal
-
-testConformance(given)
+const { message, read, send, withVendor } = testVendor(given)
 
 describe('tencent', () => {
   it('signs as the example of the documentation, masked key and all', () => {
@@ -36,47 +31,36 @@ describe('tencent', () => {
   })
 
   it('maps template and variables to theirs, in their order', async () => {
-    await withProvider(given, async (provider, farEnd) => {
-      const noticeId = newId()
-      await provider.send({ ...message, noticeId }, never)
-      expect(JSON.parse(farEnd.requests[0]?.body ?? '')).toEqual({
-        PhoneNumberSet: ['+8618501234444'],
-        SmsSdkAppId: '1400006666',
-        SignName: '腾讯云测试',
-        TemplateId: '1110',
-        TemplateParamSet: ['738291', '05分'],
-        SessionContext: noticeId,
-      })
-      expect(farEnd.complaints).toEqual([])
+    const { requests, complaints } = await send()
+    expect(JSON.parse(requests[0]?.body ?? '')).toEqual({
+      PhoneNumberSet: ['+8618501234444'],
+      SmsSdkAppId: '1400006666',
+      SignName: '腾讯云测试',
+      TemplateId: '1110',
+      TemplateParamSet: ['738291', '05分'],
+      SessionContext: 'n-1',
     })
+    expect(complaints).toEqual([])
   })
 
   it('rejects a template that has no id', async () => {
-    await withProvider(given, async (provider, farEnd) => {
-      const result = await provider.send({ ...message, noticeId: newId(), template: 'x' }, never)
-      expect(result.kind).toBe('rejected')
-      expect(farEnd.requests).toEqual([])
-    })
+    expect(await send({ template: 'x' })).toMatchObject(rejectedUnsent)
   })
 
-  it('finds a lost message again, and draws no conclusion from a missing one (F18)', async () => {
-    await withProvider(given, async (provider, farEnd) => {
+  it('finds a lost message again, and draws no conclusion from a missing one (F18)', () =>
+    withVendor(async (provider, farEnd) => {
       await farEnd.behave('lose_answer')
-      const noticeId = newId()
-      const sent = { noticeId, to: message.to, sentAt: Date.now() }
-      expect((await provider.send({ ...message, noticeId }, never)).kind).toBe('unknown')
+      const sent = { noticeId: 'n-1', to: message.to, sentAt: Date.now() }
+      expect((await provider.send(message, never)).kind).toBe('unknown')
       await farEnd.behave('accept')
-      expect(await provider.query?.(sent, never)).toEqual({
-        kind: 'accepted',
-        messageId: `5000:${noticeId}`,
-      })
+      const found = { kind: 'accepted', messageId: '5000:n-1' }
+      expect(await provider.query?.(sent, never)).toEqual(found)
       // Tencent still accepts a call whose clock is four minutes fast.
       const fast = { ...sent, sentAt: Date.now() + 240_000 }
-      expect((await provider.query?.(fast, never))?.kind).toBe('accepted')
+      expect(await provider.query?.(fast, never)).toEqual(found)
       const other = { ...sent, noticeId: newId(), sentAt: 0 }
       expect((await provider.query?.(other, never))?.kind).toBe('unknown')
-    })
-  })
+    }))
 
   it.each([
     ['LimitExceeded.PhoneNumberThirtySecondLimit', 'postponed', 30_000],
@@ -113,13 +97,8 @@ describe('tencent', () => {
       description: '用户短信送达成功',
       sid: '5000:1',
     }
-    const parse = (body: unknown, token: unknown = entry.receiptToken) =>
-      tencent.createReceiptReader?.(tencent.settings.parse(entry)).parse({
-        headers: {},
-        rawBody: Buffer.from(JSON.stringify(body)),
-        query: { token },
-        receivedAt: Date.now(),
-      })
+    const parse = (body: unknown, token: unknown = given.entry.receiptToken) =>
+      read(body, { query: { token } })
 
     it('reads every report of a push and answers result 0', () => {
       const parsed = parse([report, { ...report, report_status: 'FAIL', errmsg: 'MK:0004' }])
@@ -135,15 +114,13 @@ describe('tencent', () => {
     })
 
     it('refuses a wrong token (I12)', () => {
-      expect(parse([report], 'wrong')).toEqual({ ok: false, reason: 'forged' })
-      expect(parse([report], null)).toEqual({ ok: false, reason: 'forged' })
+      expect(parse([report], 'wrong')).toEqual(forged)
+      expect(parse([report], null)).toEqual(forged)
     })
 
     it.each([{}, [1], [{ ...report, sid: '' }], [{ ...report, report_status: 'MAYBE' }]])(
       'calls %j malformed',
-      (body) => {
-        expect(parse(body)).toEqual({ ok: false, reason: 'malformed' })
-      },
+      (body) => expect(parse(body)).toEqual(malformed),
     )
   })
 })

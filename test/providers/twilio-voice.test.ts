@@ -3,9 +3,8 @@ import { unreadable } from '../../src/base/receipt.ts'
 import { callbackUrl } from '../../src/providers/twilio/settings.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
 import twilio, { entry as ofEntry, conformance as ofSms } from './cases/twilio.ts'
-import { type Conformance, withProvider } from './conformance.ts'
-import type { startTwilioFarEnd } from './far-ends/twilio.ts'
-import { testConformance } from './test-conformance.ts'
+import type { Conformance } from './conformance.ts'
+import { testVendor } from './vendor.ts'
 
 /** Calls that Twilio accepted fail later, so their receipts report it. */
 const { postpone: _, error_inside: __, ...expected } = ofSms.expected
@@ -26,32 +25,23 @@ const conformance = {
 } satisfies Conformance
 
 const { accountSid, authToken, ...entry } = conformance.settings(1)
-const { message } = conformance
 const settings = twilio.settings.parse({ accountSid, authToken, ...entry })
-const never = new AbortController().signal
-
-testConformance({ default: twilio, conformance })
-
-const withTwilio = (
-  run: Parameters<typeof withProvider<Awaited<ReturnType<typeof startTwilioFarEnd>>>>[1],
-) => withProvider({ default: twilio, conformance }, run)
+const { message, read, send } = testVendor({ default: twilio, conformance })
 
 describe('twilio: calls', () => {
-  it('reads the text twice, escaped, in the language of the message', () =>
-    withTwilio(async (provider, farEnd) => {
-      const endsAtMs = performance.now() + 20_900
-      await provider.send({ ...message, noticeId: 'n-1', locale: 'de', endsAtMs }, never)
-      const text = 'Your number is 7, 3, 8, 2, 9, 1 &#38; &#60;nobody&#62; may ask for it.'
-      const say = `<Say language="de-DE">${text}</Say>`
-      expect(farEnd.requests[0]?.path).toBe(`/2010-04-01/Accounts/${accountSid}/Calls.json`)
-      expect(Object.fromEntries(new URLSearchParams(farEnd.requests[0]?.body))).toEqual({
-        To: message.to,
-        From: '+15005550006',
-        Timeout: '20',
-        Twiml: `<?xml version="1.0" encoding="UTF-8"?><Response><Pause length="1"/>${say}<Pause length="1"/>${say}</Response>`,
-        StatusCallback: 'https://postern.test/v1/receipts/caller?noticeId=n-1',
-      })
-    }))
+  it('reads the text twice, escaped, in the language of the message', async () => {
+    const { requests } = await send({ locale: 'de', endsAtMs: performance.now() + 20_900 })
+    const text = 'Your number is 7, 3, 8, 2, 9, 1 &#38; &#60;nobody&#62; may ask for it.'
+    const say = `<Say language="de-DE">${text}</Say>`
+    expect(requests[0]?.path).toBe(`/2010-04-01/Accounts/${accountSid}/Calls.json`)
+    expect(Object.fromEntries(new URLSearchParams(requests[0]?.body))).toEqual({
+      To: message.to,
+      From: '+15005550006',
+      Timeout: '20',
+      Twiml: `<?xml version="1.0" encoding="UTF-8"?><Response><Pause length="1"/>${say}<Pause length="1"/>${say}</Response>`,
+      StatusCallback: 'https://postern.test/v1/receipts/caller?noticeId=n-1',
+    })
+  })
 
   it.each([
     ['en', 'en-US'],
@@ -61,24 +51,18 @@ describe('twilio: calls', () => {
     ['zh-Hant-HK', 'zh-HK'],
     ['pt', 'pt-BR'],
     ['sr-Latn', 'sr-RS'],
-  ])('the locale %s is read as %s, and rings for half a minute', (locale, language) =>
-    withTwilio(async (provider, farEnd) => {
-      await provider.send({ ...message, noticeId: 'n-1', locale }, never)
-      const form = new URLSearchParams(farEnd.requests[0]?.body)
-      expect(form.get('Twiml')).toContain(`<Say language="${language}">`)
-      expect(form.get('Timeout')).toBe('30')
-    }),
-  )
+  ])('the locale %s is read as %s, and rings for half a minute', async (locale, language) => {
+    const { requests } = await send({ locale })
+    const form = new URLSearchParams(requests[0]?.body)
+    expect(form.get('Twiml')).toContain(`<Say language="${language}">`)
+    expect(form.get('Timeout')).toBe('30')
+  })
 
-  it('characters that XML can never have are left out', () =>
-    withTwilio(async (provider, farEnd) => {
-      await provider.send(
-        { ...message, noticeId: 'n-1', text: 'a\u0000b\u001bc\ud800d\n"e"' },
-        never,
-      )
-      const twiml = new URLSearchParams(farEnd.requests[0]?.body).get('Twiml')
-      expect(twiml).toContain('>a b c\ufffdd\n&#34;e&#34;<')
-    }))
+  it('characters that XML can never have are left out', async () => {
+    const { requests } = await send({ text: 'a\u0000b\u001bc\ud800d\n"e"' })
+    const twiml = new URLSearchParams(requests[0]?.body).get('Twiml')
+    expect(twiml).toContain('>a b c\ufffdd\n&#34;e&#34;<')
+  })
 
   it.each([
     [{ from: '+15005550006' }, true],
@@ -104,13 +88,8 @@ describe('twilio: calls', () => {
 
   const report = (fields: Record<string, string>) => {
     const form = new URLSearchParams(fields)
-    const url = callbackUrl(settings, 'n-1') as string
-    return twilio.createReceiptReader?.(settings).parse({
-      headers: { 'x-twilio-signature': signTwilio(authToken, url, form) },
-      query: { noticeId: 'n-1' },
-      rawBody: Buffer.from(form.toString()),
-      receivedAt: 0,
-    })
+    const signature = signTwilio(authToken, callbackUrl(settings, 'n-1') as string, form)
+    return read(form, { headers: { 'x-twilio-signature': signature }, query: { noticeId: 'n-1' } })
   }
 
   it.each([
@@ -122,13 +101,11 @@ describe('twilio: calls', () => {
     ['ringing', []],
     ['in-progress', []],
   ])('a call that is %s → %j', (CallStatus, expected) => {
-    const parsed = report({ CallSid: 'CA1', CallStatus })
     const ids = { messageId: 'CA1', noticeId: 'n-1' }
-    expect(parsed).toMatchObject({
+    expect(report({ CallSid: 'CA1', CallStatus })).toMatchObject({
       ok: true,
       receipts: expected.map((one) => ({ ...ids, ...one })),
     })
-    expect(parsed?.ok && parsed.receipts).toHaveLength(expected.length)
   })
 
   it('a status that this build does not know → counted', () => {

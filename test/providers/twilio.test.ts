@@ -1,19 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { newId } from '../../src/base/ids.ts'
 import { unreadable } from '../../src/base/receipt.ts'
 import { resultOfError } from '../../src/providers/twilio/errors.ts'
 import { callbackUrl } from '../../src/providers/twilio/settings.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
 import twilio, * as given from './cases/twilio.ts'
-import { startTwilioFarEnd } from './far-ends/twilio.ts'
-import { testConformance } from './test-conformance.ts'
+import { forged, malformed, testVendor } from './vendor.ts'
 
 const { accountSid, authToken, entry } = given
 const { statusCallback } = entry
-const { message } = given.conformance
-const never = new AbortController().signal
-
-testConformance(given)
+const { message, read, send } = testVendor(given)
 
 describe('twilio', () => {
   it.each([
@@ -35,25 +30,14 @@ describe('twilio', () => {
   })
 
   it('sends the form that the API takes', async () => {
-    const farEnd = await startTwilioFarEnd(accountSid, authToken)
-    const { from, ...rest } = entry
     const messagingServiceSid = `MG${'1'.repeat(32)}`
-    const endpoint = `http://127.0.0.1:${farEnd.port}`
-    const settings = twilio.settings.parse({ ...rest, messagingServiceSid, endpoint })
-    const provider = twilio.create('twilio', settings, {
-      timeoutMs: 20_000,
-      concurrency: 100,
-      clock: Date.now,
-    })
-    await provider.send({ ...message, noticeId: 'n-1' }, never)
-    expect(Object.fromEntries(new URLSearchParams(farEnd.requests[0]?.body))).toEqual({
+    const { requests } = await send({}, { from: undefined, messagingServiceSid })
+    expect(Object.fromEntries(new URLSearchParams(requests[0]?.body))).toEqual({
       To: message.to,
       Body: message.text,
       MessagingServiceSid: messagingServiceSid,
       StatusCallback: `${statusCallback}?noticeId=n-1`,
     })
-    await provider.close()
-    await farEnd.close()
   })
 
   it.each([
@@ -62,19 +46,8 @@ describe('twilio', () => {
     [-1_000, '1'],
     [86_400_000, '36000'],
   ])('a message with %d ms left has a validity of %s s', async (leftMs, expected) => {
-    const farEnd = await startTwilioFarEnd(accountSid, authToken)
-    const settings = twilio.settings.parse({
-      ...entry,
-      endpoint: `http://127.0.0.1:${farEnd.port}`,
-    })
-    const deps = { timeoutMs: 20_000, concurrency: 100, clock: Date.now }
-    const provider = twilio.create('twilio', settings, deps)
-    const endsAtMs = performance.now() + leftMs
-    await provider.send({ ...message, noticeId: 'n-1', endsAtMs }, never)
-    const form = new URLSearchParams(farEnd.requests[0]?.body)
-    expect(form.get('ValidityPeriod')).toBe(expected)
-    await provider.close()
-    await farEnd.close()
+    const { requests } = await send({ endsAtMs: performance.now() + leftMs })
+    expect(new URLSearchParams(requests[0]?.body).get('ValidityPeriod')).toBe(expected)
   })
 
   it.each([
@@ -118,7 +91,6 @@ describe('twilio', () => {
   })
 
   describe('receipts', () => {
-    const settings = twilio.settings.parse(entry)
     const fields = {
       MessageSid: 'SM1',
       MessageStatus: 'delivered',
@@ -126,15 +98,20 @@ describe('twilio', () => {
       AccountSid: accountSid,
     }
 
-    function parse(form: Record<string, string>, noticeId: unknown = 'n-1', token = authToken) {
+    /** A callback with these fields, signed for this address. */
+    const signedFor = (
+      url: string,
+      form: Record<string, string>,
+      query = {},
+      token = authToken,
+    ) => {
       const body = new URLSearchParams(form)
-      const url = noticeId ? `${statusCallback}?noticeId=${noticeId}` : statusCallback
-      return twilio.createReceiptReader?.(settings).parse({
-        headers: { 'x-twilio-signature': signTwilio(token, url, body) },
-        rawBody: Buffer.from(body.toString()),
-        query: { noticeId },
-        receivedAt: Date.now(),
-      })
+      return { body, query, headers: { 'x-twilio-signature': signTwilio(token, url, body) } }
+    }
+    function parse(form: Record<string, string>, noticeId = 'n-1', token = authToken) {
+      const url = `${statusCallback}?noticeId=${noticeId}`
+      const { body, ...request } = signedFor(url, form, { noticeId }, token)
+      return read(body, request)
     }
 
     it('reads final states and passes over the others', () => {
@@ -159,19 +136,10 @@ describe('twilio', () => {
     })
 
     it('refuses another token, another notice id and a missing signature (I12)', () => {
-      const forged = { ok: false, reason: 'forged' }
       expect(parse(fields, 'n-1', 'another')).toEqual(forged)
-      const body = new URLSearchParams(fields)
-      const request = {
-        headers: { 'x-twilio-signature': signTwilio(authToken, statusCallback, body) },
-        rawBody: Buffer.from(body.toString()),
-        query: { noticeId: newId() },
-        receivedAt: 0,
-      }
-      expect(twilio.createReceiptReader?.(settings).parse(request)).toEqual(forged)
-      expect(
-        twilio.createReceiptReader?.(settings).parse({ ...request, headers: {}, query: {} }),
-      ).toEqual(forged)
+      const { body, ...request } = signedFor(statusCallback, fields)
+      expect(read(body, { ...request, query: { noticeId: 'n-2' } })).toEqual(forged)
+      expect(read(body)).toEqual(forged)
     })
 
     const query = '/v1/receipts/twilio?noticeId=n-1'
@@ -189,29 +157,27 @@ describe('twilio', () => {
       ['https://h.test/v1/receipts/twilio#rc=2', `https://h.test${query}#rc=2`],
       ['https://h.test:8443/v1/receipts/twilio#rc=2&ct=5', `https://h.test${query}#rc=2&ct=5`],
     ])('of %s, signed as %s → accepted', (statusCallback, signedUrl) => {
-      const body = new URLSearchParams(fields)
-      const own = twilio.settings.parse({ ...entry, statusCallback })
-      const parsedBy = (url: string) =>
-        twilio.createReceiptReader?.(own).parse({
-          headers: { 'x-twilio-signature': signTwilio(authToken, url, body) },
-          rawBody: Buffer.from(body.toString()),
-          query: { noticeId: 'n-1' },
-          receivedAt: 0,
-        })
+      const parsedBy = (url: string) => {
+        const { body, ...request } = signedFor(url, fields, { noticeId: 'n-1' })
+        return read(body, { ...request, settings: { statusCallback } })
+      }
       expect(parsedBy(signedUrl)).toMatchObject({ ok: true })
       for (const other of ['https://other.test', 'https://h.test:9999', 'https://x:y@h.test']) {
-        expect(parsedBy(other + query)).toEqual({ ok: false, reason: 'forged' })
+        expect(parsedBy(other + query)).toEqual(forged)
       }
     })
 
     it('the notice id stands before the fragment of the address', () => {
-      const callback = { ...settings, statusCallback: 'https://h.test/r?a=1#rc=2' }
+      const callback = {
+        ...twilio.settings.parse(entry),
+        statusCallback: 'https://h.test/r?a=1#rc=2',
+      }
       expect(callbackUrl(callback, 'n-1')).toBe('https://h.test/r?a=1&noticeId=n-1#rc=2')
     })
 
     it('calls a signed form without sid or status malformed', () => {
-      expect(parse({ MessageSid: 'SM1' })).toEqual({ ok: false, reason: 'malformed' })
-      expect(parse({ MessageStatus: 'delivered' })).toEqual({ ok: false, reason: 'malformed' })
+      expect(parse({ MessageSid: 'SM1' })).toEqual(malformed)
+      expect(parse({ MessageStatus: 'delivered' })).toEqual(malformed)
     })
   })
 })

@@ -1,52 +1,23 @@
-import { afterEach, describe, expect, it } from 'vitest'
-import { newId } from '../../src/base/ids.ts'
-import type { ReceiptRequest } from '../../src/base/receipt.ts'
+import { describe, expect, it } from 'vitest'
 import { isSignedWebhook, signWebhook } from '../../src/crypto/standard-webhooks.ts'
 import webhook, * as given from './cases/webhook.ts'
-import { startHttpFarEnd } from './far-ends/http.ts'
-import { testConformance } from './test-conformance.ts'
+import { forged, malformed, testVendor } from './vendor.ts'
 
 const { secret } = given
-const { message } = given.conformance
-
-testConformance(given)
+const { message, read, send } = testVendor(given)
 
 describe('webhook', () => {
-  const never = new AbortController().signal
-  let close: (() => Promise<void>)[] = []
-  afterEach(async () => {
-    for (const end of close.reverse()) await end()
-    close = []
-  })
-
-  async function sendTo(answer: { status: number; body?: string; headers?: object }, over = {}) {
-    const farEnd = await startHttpFarEnd(() => ({ body: '', ...answer }) as never)
-    const settings = webhook.settings.parse({ url: `http://127.0.0.1:${farEnd.port}/`, secret })
-    const provider = webhook.create('hook', settings, {
-      timeoutMs: 20_000,
-      concurrency: 100,
-      clock: Date.now,
-    })
-    close.push(farEnd.close, provider.close)
-    const result = await provider.send({ ...message, ...over, noticeId: newId() }, never)
-    return { result, farEnd }
-  }
+  const sendTo = (answer: { status: number; body?: string; headers?: object }, over = {}) =>
+    send(over, {}, () => ({ body: '', ...answer }) as never)
 
   it('posts the fields of the contract', async () => {
-    const { farEnd } = await sendTo(
-      { status: 202 },
-      {
-        endsAtMs: performance.now() + 299_500,
-        listUnsubscribe: 'https://acme.test/off',
-      },
-    )
+    const listUnsubscribe = 'https://acme.test/off'
+    const over = { endsAtMs: performance.now() + 299_500, listUnsubscribe }
+    const { requests } = await sendTo({ status: 202 }, over)
+    expect(requests[0]?.headers['webhook-id']).toBe('n-1')
     const { variables, ...posted } = message
-    const { validForSeconds, ...body } = JSON.parse(farEnd.requests[0]?.body ?? '')
-    expect(body).toEqual({
-      noticeId: farEnd.requests[0]?.headers['webhook-id'],
-      ...posted,
-      listUnsubscribe: 'https://acme.test/off',
-    })
+    const { validForSeconds, ...body } = JSON.parse(requests[0]?.body ?? '')
+    expect(body).toEqual({ ...posted, listUnsubscribe })
     expect(validForSeconds).toSatisfy(Number.isInteger)
     expect(validForSeconds).toBeLessThanOrEqual(299)
     expect(validForSeconds).toBeGreaterThan(280)
@@ -69,17 +40,10 @@ describe('webhook', () => {
   })
 
   it('a login in the address → Authorization: Basic, and the address keeps its query', async () => {
-    const farEnd = await startHttpFarEnd(() => ({ status: 204, body: '' }))
-    const url = `http://ada:p%40ss@127.0.0.1:${farEnd.port}/send?key=a%20b`
-    const provider = webhook.create('hook', webhook.settings.parse({ url, secret }), {
-      timeoutMs: 20_000,
-      concurrency: 100,
-      clock: Date.now,
-    })
-    close.push(farEnd.close, provider.close)
-    await provider.send({ ...message, noticeId: newId() }, never)
-    expect(farEnd.requests[0]?.headers.authorization).toBe(`Basic ${btoa('ada:p@ss')}`)
-    expect(farEnd.requests[0]?.query.get('key')).toBe('a b')
+    const url = (port: number) => ({ url: `http://ada:p%40ss@127.0.0.1:${port}/send?key=a%20b` })
+    const { requests } = await send({}, url, () => ({ status: 204, body: '' }))
+    expect(requests[0]?.headers.authorization).toBe(`Basic ${btoa('ada:p@ss')}`)
+    expect(requests[0]?.query.get('key')).toBe('a b')
   })
 
   it.each([`v1,${secret}`, ` ${secret}`])(
@@ -123,9 +87,8 @@ describe('webhook', () => {
   it.each(['', 'short', 'whsec_', 'whsec_????????????????????????', 'whsec_c2hvcnQ='])(
     'refuses the secret %j',
     (weak) => {
-      expect(webhook.settings.safeParse({ url: 'http://127.0.0.1/', secret: weak }).success).toBe(
-        false,
-      )
+      const entry = { url: 'http://127.0.0.1/', secret: weak }
+      expect(webhook.settings.safeParse(entry).success).toBe(false)
     },
   )
 
@@ -141,85 +104,66 @@ describe('webhook', () => {
   })
 
   describe('receipts', () => {
-    const settings = webhook.settings.parse({ url: 'http://127.0.0.1/', secret })
     const receivedAt = Date.now()
-    const parse = (request: ReceiptRequest) =>
-      webhook.createReceiptReader?.(settings).parse(request)
-
-    function request(value: unknown, atMs = receivedAt, key = secret): ReceiptRequest {
-      const rawBody = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))
-      const headers = { ...signWebhook(key, 'r-1', atMs, rawBody) }
-      return {
-        headers,
-        rawBody,
-        query: {},
-        receivedAt,
-      }
+    const parse = (value: unknown, atMs = receivedAt, key = secret) => {
+      const body = typeof value === 'string' ? value : JSON.stringify(value)
+      return read(body, { headers: { ...signWebhook(key, 'r-1', atMs, body) }, receivedAt })
     }
+    const reply = { status: 204, contentType: 'text/plain', body: '' }
 
     it('reads one or many', () => {
       const one = { id: 'm-1', noticeId: 'n-1', outcome: 'delivered', at: '2026-11-01T08:00:00Z' }
-      expect(parse(request(one))).toEqual({
+      const { id: messageId, at, ...members } = one
+      expect(parse(one)).toEqual({
         ok: true,
-        receipts: [
-          {
-            messageId: 'm-1',
-            noticeId: 'n-1',
-            outcome: 'delivered',
-            at: Date.parse('2026-11-01T08:00:00Z'),
-          },
-        ],
-        reply: { status: 204, contentType: 'text/plain', body: '' },
+        receipts: [{ messageId, ...members, at: Date.parse(at) }],
+        reply,
       })
       const two = [{ id: 'm-1', outcome: 'failed', reason: 'ABSENT' }, one]
-      expect(parse(request(two))).toMatchObject({
+      expect(parse(two)).toMatchObject({
         receipts: [{ messageId: 'm-1', outcome: 'failed', detail: 'ABSENT' }, {}],
       })
     })
 
     it('reads a receipt without its reason, if that is a sentence', () => {
-      const failed = { id: 'm-1', outcome: 'failed' }
+      const receipts = [{ messageId: 'm-1', outcome: 'failed' }]
       for (const reason of ['Absent subscriber, try later', 'x'.repeat(81), '', 7, null]) {
-        expect(parse(request({ ...failed, reason }))).toEqual({
+        expect(parse({ id: 'm-1', outcome: 'failed', reason })).toEqual({
           ok: true,
-          receipts: [{ messageId: 'm-1', outcome: 'failed' }],
-          reply: { status: 204, contentType: 'text/plain', body: '' },
+          receipts,
+          reply,
         })
       }
     })
 
     it('reads the others of a list with one that is no receipt, which has no id', () => {
-      const list = [
+      const [good, bad] = [
         { id: 'm-1', outcome: 'delivered' },
         { id: 'm-2', outcome: 'maybe' },
       ]
-      expect(parse(request(list))).toMatchObject({
+      expect(parse([good, bad])).toMatchObject({
         ok: true,
         receipts: [{ messageId: 'm-1', outcome: 'delivered' }, { outcome: 'failed' }],
       })
     })
 
     it('takes an empty list for no receipts', () => {
-      expect(parse(request([]))).toMatchObject({ ok: true, receipts: [] })
+      expect(parse([])).toMatchObject({ ok: true, receipts: [] })
     })
 
     it.each(['not json', [{ outcome: 'delivered' }], { id: 'm', outcome: 'maybe' }, null])(
       'calls %j malformed',
-      (value) => {
-        expect(parse(request(value))).toEqual({ ok: false, reason: 'malformed' })
-      },
+      (value) => expect(parse(value)).toEqual(malformed),
     )
 
     it('refuses another secret, another body, an old or future moment and missing headers (I12)', () => {
-      const good = request({ id: 'm-1', outcome: 'delivered' })
-      const forged = { ok: false, reason: 'forged' }
-      expect(
-        parse({ ...good, rawBody: Buffer.from('{"id":"m-2","outcome":"delivered"}') }),
-      ).toEqual(forged)
-      expect(parse({ ...good, headers: {} })).toEqual(forged)
-      expect(parse(request({}, receivedAt - 301_000))).toEqual(forged)
-      expect(parse(request({}, receivedAt + 301_000))).toEqual(forged)
-      expect(parse(request({}, receivedAt, 'another secret entirely'))).toEqual(forged)
+      const good = { id: 'm-1', outcome: 'delivered' }
+      const headers = { ...signWebhook(secret, 'r-1', receivedAt, JSON.stringify(good)) }
+      expect(read({ ...good, id: 'm-2' }, { headers, receivedAt })).toEqual(forged)
+      expect(read(good, { receivedAt })).toEqual(forged)
+      expect(parse({}, receivedAt - 301_000)).toEqual(forged)
+      expect(parse({}, receivedAt + 301_000)).toEqual(forged)
+      expect(parse({}, receivedAt, 'another secret entirely')).toEqual(forged)
     })
 
     it('takes the right one of several signatures', () => {

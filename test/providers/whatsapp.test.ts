@@ -1,53 +1,43 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { unreadable } from '../../src/base/receipt.ts'
-import whatsapp, * as given from './cases/whatsapp.ts'
-import { withProvider } from './conformance.ts'
-import { startHttpFarEnd } from './far-ends/http.ts'
+import * as given from './cases/whatsapp.ts'
 import { error } from './far-ends/whatsapp.ts'
-import { testConformance } from './test-conformance.ts'
+import { forged, malformed, rejectedUnsent, testVendor } from './vendor.ts'
 
 const { entry } = given
-const { message } = given.conformance
-const never = new AbortController().signal
-
-testConformance(given)
+const { message, read, readerWith, send } = testVendor(given)
 
 describe('whatsapp', () => {
-  it('sends the authentication template with the code in its text and behind its button', () =>
-    withProvider(given, async (provider, farEnd) => {
-      const sent = { ...message, locale: 'zh-CN', noticeId: 'n-1' }
-      expect(await provider.send(sent, never)).toEqual({ kind: 'accepted', messageId: 'wamid.n-1' })
-      const parameters = [{ type: 'text', text: '738291' }]
-      expect(JSON.parse(farEnd.requests[0]?.body ?? '')).toEqual({
-        messaging_product: 'whatsapp',
-        recipient_type: 'individual',
-        to: message.to,
-        type: 'template',
-        template: {
-          name: 'verification_code',
-          language: { code: 'zh_CN' },
-          components: [
-            { type: 'body', parameters },
-            { type: 'button', sub_type: 'url', index: '0', parameters },
-          ],
-        },
-        biz_opaque_callback_data: 'n-1',
-      })
-    }))
+  it('sends the authentication template with the code in its text and behind its button', async () => {
+    const { result, requests } = await send({ locale: 'zh-CN' })
+    expect(result).toEqual({ kind: 'accepted', messageId: 'wamid.n-1' })
+    const parameters = [{ type: 'text', text: '738291' }]
+    expect(JSON.parse(requests[0]?.body ?? '')).toEqual({
+      messaging_product: 'whatsapp',
+      recipient_type: 'individual',
+      to: message.to,
+      type: 'template',
+      template: {
+        name: 'verification_code',
+        language: { code: 'zh_CN' },
+        components: [
+          { type: 'body', parameters },
+          { type: 'button', sub_type: 'url', index: '0', parameters },
+        ],
+      },
+      biz_opaque_callback_data: 'n-1',
+    })
+  })
 
   it.each([
     ['a template without an entry', { template: 'welcome' }],
     ['a locale without an entry', { locale: 'de' }],
     ['no code', { variables: { name: 'Ada' } }],
     ['a code that is too long', { variables: { code: '1'.repeat(16) } }],
-  ])('%s → rejected without a call', (_, more) =>
-    withProvider(given, async (provider, farEnd) => {
-      const result = await provider.send({ ...message, ...more, noticeId: 'n-1' }, never)
-      expect(result.kind).toBe('rejected')
-      expect(farEnd.requests).toEqual([])
-    }),
-  )
+  ])('%s → rejected without a call', async (_, more) => {
+    expect(await send(more as object)).toMatchObject(rejectedUnsent)
+  })
 
   it.each([
     [400, 131026, { kind: 'invalid_recipient' }],
@@ -65,30 +55,19 @@ describe('whatsapp', () => {
     [401, 424242, { kind: 'unavailable' }],
     [500, 424242, { kind: 'unavailable' }],
   ])('HTTP %i with error %i → %j', async (status, code, expected) => {
-    const farEnd = await startHttpFarEnd(() => error(status, code, `about ${message.to}`))
-    const settings = whatsapp.settings.parse(given.conformance.settings(farEnd.port))
-    const deps = { timeoutMs: 20_000, concurrency: 1, clock: Date.now }
-    const provider = whatsapp.create('meta', settings, deps)
-    const result = await provider.send({ ...message, noticeId: 'n-1' }, never)
+    const answer = () => error(status, code, `about ${message.to}`)
+    const { result } = await send({}, {}, answer)
     expect(result).toMatchObject(expected)
     expect(JSON.stringify(result)).not.toContain(message.to)
-    await provider.close()
-    await farEnd.close()
   })
 })
 
 describe('its webhook', () => {
-  const reader = (over = {}) =>
-    whatsapp.createReceiptReader?.(whatsapp.settings.parse({ ...entry, ...over }))
   const sign = (body: string, secret = entry.appSecret) =>
     `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
-  const post = (
-    value: unknown,
-    { signature, over }: { signature?: string; over?: object } = {},
-  ) => {
-    const body = typeof value === 'string' ? value : JSON.stringify(value)
-    const headers = { 'x-hub-signature-256': signature ?? sign(body) }
-    return reader(over)?.parse({ headers, query: {}, rawBody: Buffer.from(body), receivedAt: 0 })
+  const post = (value: unknown, more: { signature?: string; settings?: object } = {}) => {
+    const { signature = sign(typeof value === 'string' ? value : JSON.stringify(value)) } = more
+    return read(value, { ...more, headers: { 'x-hub-signature-256': signature } })
   }
   const webhook = (value: object, phone_number_id = entry.phoneNumberId) => ({
     object: 'whatsapp_business_account',
@@ -100,7 +79,7 @@ describe('its webhook', () => {
     ],
   })
   const status = (more = {}) => ({ id: 'wamid.1', timestamp: '1750000000', ...more })
-  const receiptsOf = (parsed: ReturnType<typeof post>) => (parsed?.ok ? parsed.receipts : parsed)
+  const receiptsOf = (parsed: ReturnType<typeof read>) => (parsed.ok ? parsed.receipts : parsed)
 
   it.each([
     ['delivered', 'delivered'],
@@ -154,18 +133,16 @@ describe('its webhook', () => {
 
   it('another signature, another secret, none in the settings → forged; a body that is none → malformed', () => {
     const sent = webhook({ statuses: [status({ status: 'read' })] })
-    const forged = { ok: false, reason: 'forged' }
     expect(post(sent, { signature: sign('{}') })).toEqual(forged)
     expect(post(sent, { signature: sign(JSON.stringify(sent), 'other') })).toEqual(forged)
     expect(post(sent, { signature: sign(JSON.stringify(sent)).slice(7) })).toEqual(forged)
-    expect(post(sent, { over: { appSecret: undefined } })).toEqual(forged)
+    expect(post(sent, { settings: { appSecret: undefined } })).toEqual(forged)
     for (const body of ['', '{}', '[]', 'null', '{"entry":{}}', 'x'])
-      expect(post(body)).toEqual({ ok: false, reason: 'malformed' })
-    expect(reader()?.mayBeGenuine({ headers: {}, query: {}, receivedAt: 0 })).toBe(false)
+      expect(post(body)).toEqual(malformed)
+    expect(readerWith().mayBeGenuine({ headers: {}, query: {}, receivedAt: 0 })).toBe(false)
   })
 
-  const greet = (query: Record<string, unknown>, over = {}) =>
-    reader(over)?.parse({ headers: {}, query, rawBody: Buffer.from(''), receivedAt: 0 })
+  const greet = (query: Record<string, unknown>, settings = {}) => read('', { query, settings })
   const greeting = {
     'hub.mode': 'subscribe',
     'hub.verify_token': entry.verifyToken,
@@ -178,12 +155,11 @@ describe('its webhook', () => {
       receipts: [],
       reply: { status: 200, contentType: 'text/plain', body: '1158201444' },
     })
-    expect(reader()?.readsQuery).toBe(true)
-    expect(reader()?.mayBeGenuine({ headers: {}, query: greeting, receivedAt: 0 })).toBe(true)
+    expect(readerWith().readsQuery).toBe(true)
+    expect(readerWith().mayBeGenuine({ headers: {}, query: greeting, receivedAt: 0 })).toBe(true)
   })
 
   it('the handshake with another token, with two, or without one in the settings → forged', () => {
-    const forged = { ok: false, reason: 'forged' }
     for (const token of ['other', '', undefined, [entry.verifyToken, 'other']])
       expect(greet({ ...greeting, 'hub.verify_token': token })).toEqual(forged)
     expect(greet(greeting, { verifyToken: undefined })).toEqual(forged)

@@ -13,6 +13,17 @@ export function releaseLater(release: Release): void {
   ;(ofTest ?? ofFile).push(release)
 }
 
+/** Returns what was just opened, and closes it later. */
+export function closeLater<Opened extends { close(): unknown }>(opened: Opened): Opened
+export function closeLater<
+  How extends string,
+  Opened extends { readonly [name in How]: (...none: never[]) => unknown },
+>(opened: Opened, how: How): Opened
+export function closeLater(opened: Record<string, () => unknown>, how = 'close') {
+  releaseLater(() => opened[how]?.())
+  return opened
+}
+
 export function beginTest(): void {
   ofTest = []
 }

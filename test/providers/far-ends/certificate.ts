@@ -1,4 +1,6 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
+import tls from 'node:tls'
+import { releaseLater } from '../../tools/release.ts'
 
 /**
  * A self-signed certificate for `localhost` and 127.0.0.1, made again for each run: no key is in the repository and
@@ -35,6 +37,13 @@ export function makeCertificate(): { key: string; cert: string } {
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     cert: `-----BEGIN CERTIFICATE-----\n${lines.join('\n')}\n-----END CERTIFICATE-----\n`,
   }
+}
+
+/** This process trusts the certificate until the test ends. */
+export function trust({ cert }: { cert: string }): void {
+  const usual = tls.getCACertificates('default')
+  tls.setDefaultCACertificates([...usual, cert])
+  releaseLater(() => tls.setDefaultCACertificates(usual))
 }
 
 function der(tag: number, content: Buffer | string): Buffer {

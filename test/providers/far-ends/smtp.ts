@@ -13,6 +13,8 @@ export interface SmtpFarEnd extends FarEnd {
   readonly taken: { reference: string; to: string; mail: string }[]
   /** Answers the step with this line from now on; `undefined`: behaves well again. */
   answer(step: 'MAIL' | 'RCPT' | 'DATA', line: string | undefined): void
+  /** How many connections it has had. */
+  connectionCount(): number
   /** Milliseconds between the bytes of all its replies (F20). */
   drip(everyMs: number): void
 }
@@ -30,6 +32,7 @@ const replies: Partial<Record<Behaviour, { step: 'MAIL' | 'RCPT' | 'DATA'; line:
 export async function startSmtpFarEnd(options: SMTPServerOptions = {}): Promise<SmtpFarEnd> {
   let behaviour: Behaviour = 'accept'
   let dripMs = 0
+  let connections = 0
   const answers = new Map<string, string>()
   const taken: SmtpFarEnd['taken'] = []
   const complaints: string[] = []
@@ -77,6 +80,7 @@ export async function startSmtpFarEnd(options: SMTPServerOptions = {}): Promise<
   }
 
   const door = createServer((socket) => {
+    connections += 1
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
     socket.on('error', () => {})
@@ -133,6 +137,7 @@ export async function startSmtpFarEnd(options: SMTPServerOptions = {}): Promise<
       dripMs = everyMs
     },
     openConnections: () => sockets.size,
+    connectionCount: () => connections,
     close() {
       cut()
       server.close(() => {})
