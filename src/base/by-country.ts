@@ -25,6 +25,5 @@ export function isByCountry(value: unknown): value is ByCountry {
   )
 }
 
-/** All texts of a setting. */
 export const textsOf = (given: ByCountry): string[] =>
   (typeof given === 'string' ? [given] : Object.values(given)).filter((text) => text !== false)

@@ -141,6 +141,14 @@ export function createHttpClient(
   }
 }
 
+/** One call, over a connection that is then closed. */
+export async function callOnce(call: HttpCall, timeoutMs: number): Promise<HttpOutcome> {
+  const client = createHttpClient(timeoutMs)
+  const outcome = await client.call(call, new AbortController().signal)
+  client.close()
+  return outcome
+}
+
 /** A login in an address is sent as `Authorization: Basic`, as browsers and curl do. */
 function partsOf(text: string) {
   const { origin, pathname, search, username, password } = new URL(text)

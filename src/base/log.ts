@@ -142,7 +142,6 @@ export function createLog(options: {
     }) {
       logger.info(facts, 'tried')
     },
-    /** Logged at start as a reminder. */
     testRecipients(facts: { count: number; recipients: string[]; until: string }) {
       logger.warn(facts, 'test recipients have fixed codes and get no messages')
     },

@@ -7,3 +7,6 @@ export const appName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, message)
 
 /** The app of an operator who sees every app. */
 export const everyApp = '*'
+
+/** The scene of a code whose request names none. */
+export const defaultScene = 'default'

@@ -24,7 +24,6 @@ const probeKey = 'postern:probe'
 
 const connectionsOf = (client: Connections) => client.nodes?.() ?? [client]
 
-/** True for the error of a server that is a replica. */
 export function isOfReplica(error: Error): boolean {
   return /^(READONLY|MASTERDOWN) /.test(error.message)
 }

@@ -82,7 +82,6 @@ export function createUntilAnswered(options: {
       })
       schedule()
     },
-    /** True if the work is still to be done. */
     has: (id: string): boolean => entries.has(id),
     /** Drops the work: the caller has repeated this request. */
     remove(id: string): void {

@@ -15,8 +15,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Channel } from '../base/channel.ts'
-import { defaultScene } from '../base/default-scene.ts'
 import { type CodeId, codeIdOf, type NoticeId } from '../base/ids.ts'
+import { defaultScene } from '../base/names.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'

@@ -6,7 +6,6 @@ import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
 import { type Channel, channels } from '../base/channel.ts'
 import { isObject } from '../base/json.ts'
-import type { PageRules } from '../rules/policies.ts'
 import { problemsOfPolicies } from '../rules/policy-problems.ts'
 import { carrierProblems, type TemplateTexts } from './carrier-problems.ts'
 import type { FileProblem } from './located-yaml.ts'
@@ -14,12 +13,10 @@ import {
   codeLength,
   type ProviderEntry,
   providerEntry,
-  type Route,
   route,
   templatesFolder,
   testRecipient,
 } from './policy-schema.ts'
-import { workflowProblems } from './workflow-problems.ts'
 
 /** The checks by the rooms that use a section. The problems have paths within that section. */
 export interface SectionChecks {
@@ -37,7 +34,6 @@ export interface SectionChecks {
   readRecipient(to: string, defaultCountry: string | undefined): string | undefined
   /** The number, or the mailbox of the address; undefined for a text that is neither. */
   readMailbox(to: string, defaultCountry: string | undefined): string | undefined
-  /** The templates of this folder, or their problems. */
   templates(folder: string): TemplateTexts | { problems: readonly string[] }
   /** True: the rules of carriers are not checked. */
   leavesOutCarriers?: boolean
@@ -154,26 +150,10 @@ function testingProblems(sections: Sections, checks: SectionChecks): FileProblem
   })
 }
 
-interface Sections {
-  readonly plugins: readonly unknown[]
-  /** Undefined if the section has the wrong shape. */
-  readonly policies: Readonly<Record<string, unknown>> | undefined
-  readonly pageRules: PageRules
-  readonly prices: Readonly<Record<string, number>> | undefined
-  readonly pageTemplates: readonly unknown[]
-  /** Only providers whose section has the right shape. */
-  readonly providers: ReadonlyMap<string, ProviderEntry>
-  /** All names, also of malformed providers. */
-  readonly providerNames: readonly string[]
-  readonly routes: readonly { path: readonly ['routes', Channel, number]; route: Route }[]
-  readonly templates: string | undefined
-  readonly testRecipients: readonly { to: string; code: string }[]
-  readonly defaultCountry: string | undefined
-  readonly codeDigits: number | undefined
-}
+type Sections = ReturnType<typeof soundSections>
 
 /** The parts of a file with the right shape, even if others are wrong. */
-function soundSections(raw: unknown): Sections {
+function soundSections(raw: unknown) {
   const file = asRecord(raw)
   const { policies, prices, browser, providers, routes, templates } = file
   const { testing, code, recipients, plugins } = file
@@ -187,16 +167,19 @@ function soundSections(raw: unknown): Sections {
     })
   return {
     plugins: listIn(plugins),
+    /** Undefined if the section has the wrong shape. */
     policies: isObject(policies) ? policies : undefined,
     pageRules: { rules: listIn(rules), checkRules: listIn(checkRules) },
     prices: isObject(prices) ? pricesIn(prices) : undefined,
     pageTemplates: listIn(pageTemplates),
+    /** Only providers whose section has the right shape. */
     providers: new Map(
       Object.entries(asRecord(providers)).flatMap(([name, entry]) => {
         const { data } = providerEntry.safeParse(entry)
         return data ? [[name, data] as const] : []
       }),
     ),
+    /** All names, also of malformed providers. */
     providerNames: Object.keys(asRecord(providers)),
     routes: channels.flatMap(routesOf),
     templates: templatesFolder.safeParse(templates).data,
@@ -218,6 +201,16 @@ function linkProblems(raw: unknown, { bareLinks }: TemplateTexts): FileProblem[]
   const message =
     'no scene has a link: set links in the policy file, or put {{link}} between {{#link}} and {{/link}}'
   return bareLinks.map((place) => ({ path: ['templates'], place, message }))
+}
+
+/** Pages may name only workflows that exist. */
+function workflowProblems(raw: unknown): FileProblem[] {
+  const { workflows, browser } = asRecord(raw)
+  return listIn(asRecord(browser).workflows).flatMap((name, index) =>
+    typeof name !== 'string' || Object.hasOwn(asRecord(workflows), name)
+      ? []
+      : [{ path: ['browser', 'workflows', index], message: `there is no workflow "${name}"` }],
+  )
 }
 
 /** Puts the place of a section before the path of a problem. */

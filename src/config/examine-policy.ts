@@ -1,7 +1,7 @@
 /** Settings that the policy file allows, but that production should avoid or choose on purpose. */
 import { about, type Finding } from '../base/finding.ts'
-import { policiesInForce } from '../rules/in-force.ts'
-import { pagePolicy, type rulesInUse } from '../rules/policies.ts'
+import { pagePolicy, rulesInUse } from '../rules/policies.ts'
+import { policiesInForce } from '../rules/policies-in-force.ts'
 import type { Environment } from './environment.ts'
 import type { PolicyFile } from './policy-schema.ts'
 
@@ -142,5 +142,40 @@ export function examineProxy({
     ok(
       `the last ${hops} address(es) of X-Forwarded-For are trusted; allow connections only from the proxy`,
     ),
+  ]
+}
+
+/**
+ * Finds rules for sends and checks that all apps share. Without `app` in the key of a rule, the keys of every app can see,
+ * change and reset its counts.
+ */
+export function examineApps(
+  file: Pick<PolicyFile, 'policies' | 'browser' | 'testing'>,
+  appsOfKeys: readonly string[],
+): Finding[] {
+  const { ok, warning } = about('apps')
+  const apps = new Set(appsOfKeys)
+  if (apps.size < 2) return [ok('only one app has keys')]
+  const shared = rulesInUse(policiesInForce(file).policies)
+    .filter(({ fields }) => !fields.includes('app') && !fields.includes('keyId'))
+    .map(({ policy, name }) => `${policy}.${name}`)
+  if (shared.length === 0) return [ok(`${apps.size} apps, and every rule counts them separately`)]
+  const message = `${apps.size} apps share the counts of ${shared.join(', ')}, so a key of one app sees and resets the counts of all`
+  return [warning(message, 'add {app} to their keys, unless this is intended')]
+}
+
+const neededNode = 24
+
+/** `problems`: the reasons why no process can start with the environment, the policy file and the templates. */
+export function examineSettings(problems: readonly string[]): Finding[] {
+  const { ok, error } = about('settings')
+  const { node } = process.versions
+  return [
+    ...(problems.length === 0
+      ? [ok('environment, policy file and templates are correct')]
+      : problems.map((problem) => error(problem, 'correct it; until then no process can start'))),
+    Number.parseInt(node, 10) >= neededNode
+      ? ok(`Node ${node}`)
+      : error(`Node ${node} is too old`, `install Node ${neededNode} or later`),
   ]
 }

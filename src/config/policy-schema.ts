@@ -8,9 +8,7 @@ import { shortName } from '../base/names.ts'
 import { numberTypes } from '../base/number-types.ts'
 import { isUsableSecret } from '../crypto/standard-webhooks.ts'
 import { registrations } from '../sms-rules/schema.ts'
-import { links } from './link-address.ts'
-import { suppress } from './suppress-schema.ts'
-import { workflows } from './workflows-schema.ts'
+import { links, suppress, workflows } from './section-schemas.ts'
 
 export type ProviderEntry = z.infer<typeof providerEntry>
 
@@ -34,7 +32,6 @@ const use = z
   ])
   .transform((list): { provider: string; weight?: number }[] => list)
 
-/** For each channel a list of routes. */
 const routeLists = () =>
   z.strictObject(
     Object.fromEntries(channels.map((channel) => [channel, z.array(route).default([])])) as Record<
@@ -170,7 +167,6 @@ export const policyFileSchema = z.strictObject({
   browser: z
     .strictObject({
       templates: z.array(z.string()).default(['captcha']),
-      /** The workflows that they may name. */
       workflows: z.array(z.string()).default([]),
       /** The header `traceparent` of pages is trusted, as the header of servers is. */
       traces: z.boolean().default(false),
@@ -180,7 +176,6 @@ export const policyFileSchema = z.strictObject({
       checkRules: z.array(z.unknown()).default([]),
     })
     .prefault({}),
-  /** Verifications with several ways: the channels in their order. */
   workflows,
   challenge: challenge.prefault({ kind: 'altcha' }),
   /** Thousandths of the operator's currency per message, by country, for `{price}`. */
@@ -198,7 +193,6 @@ export const policyFileSchema = z.strictObject({
     .prefault({}),
   policies: z.record(z.string(), z.unknown()),
   templates: templatesFolder,
-  /** The page of each scene that a link beside the code opens. */
   links,
   /** Registrations with carriers, by provider and country. */
   senders: z.record(z.string(), z.record(country, registrations)).default({}),

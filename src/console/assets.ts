@@ -7,8 +7,7 @@ import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RequestHandler } from 'express'
-import { brandedStyle, logo } from '../base/brand.ts'
-import { createFixedAnswer } from '../base/fixed-answer.ts'
+import { brandedStyle, createFixedAnswer, logo } from '../base/own-pages.ts'
 
 const read = (path: string) => readFileSync(fileURLToPath(new URL(path, import.meta.url)), 'utf8')
 

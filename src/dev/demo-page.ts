@@ -16,9 +16,7 @@ import express, {
   type Response,
   type Router,
 } from 'express'
-import { brandedStyle, logo } from '../base/brand.ts'
-import { createFixedAnswer } from '../base/fixed-answer.ts'
-import { protectOwnPages } from '../base/own-pages.ts'
+import { brandedStyle, createFixedAnswer, logo, protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { isLanguage, type Language, languageName, languages, words } from '../base/words.ts'
 import { sessionHeader } from '../console/cookies.ts'

@@ -18,8 +18,8 @@ import express, {
   type Router,
 } from 'express'
 import helmet from 'helmet'
-import { brandedStyle } from '../base/brand.ts'
 import { commandLine, isInstalled } from '../base/command-line.ts'
+import { brandedStyle } from '../base/own-pages.ts'
 import { readIfThere } from './server-process.ts'
 
 export const guidePath = '/docs/guide/'

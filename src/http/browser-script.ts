@@ -5,8 +5,7 @@
  */
 import { readFileSync } from 'node:fs'
 import express, { type RequestHandler, type Router } from 'express'
-import { readBuiltFile } from '../base/built-file.ts'
-import { createFixedAnswer } from '../base/fixed-answer.ts'
+import { createFixedAnswer, readBuiltFile } from '../base/own-pages.ts'
 import { languages, words } from '../base/words.ts'
 
 /** `refuse` answers all other methods. */

@@ -1,6 +1,6 @@
 /** The bodies of sends and checks of codes, and the members that publishable keys may send. */
 import { z } from 'zod'
-import { defaultScene } from '../base/default-scene.ts'
+import { defaultScene } from '../base/names.ts'
 import { words } from '../base/words.ts'
 import {
   challengeAnswer,

@@ -1,10 +1,8 @@
 /** `GET /docs`: Swagger UI shows the OpenAPI document. Its files are in `web/dist`, so no third party is called. */
 import { extname } from 'node:path'
 import express, { type Request, type Router } from 'express'
-import { brandedStyle, logo } from '../base/brand.ts'
-import { readBuiltFile } from '../base/built-file.ts'
-import { createFixedAnswer } from '../base/fixed-answer.ts'
 import { html } from '../base/html.ts'
+import { brandedStyle, createFixedAnswer, logo, readBuiltFile } from '../base/own-pages.ts'
 
 export function createReadingPage(): Router {
   const router = express.Router()

@@ -53,7 +53,6 @@ export function limitOf({ rule, window, limit, windowMs }: PolicyWindow): Window
   return { rule: rule.name, kind: rule.kind, window, limit, windowMs }
 }
 
-/** The state of every window. */
 export function statesOf(found: readonly Found[]): WindowState[] {
   const waits = new Map<Rule, number>()
   for (const one of found) {

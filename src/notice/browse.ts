@@ -54,6 +54,7 @@ const usualLookedAt = 20_000
 const maxLatest = 1_000
 const maxOfRecipient = 200
 
+/** `apps`: undefined for every app. */
 export function createBrowse(database: Database) {
   return {
     /** A page of notices, newest first. */
@@ -74,7 +75,6 @@ export function createBrowse(database: Database) {
       return { items, lookedAt: looked, ...(isMore ? { next: lastLooked } : {}) }
     },
 
-    /** A notice of these apps, or of any app if `apps` is undefined. */
     findOfApps(apps: readonly string[] | undefined, id: string) {
       return database.read((prisma) =>
         prisma.notice.findFirst({ where: { id, ...(apps ? { app: { in: [...apps] } } : {}) } }),
@@ -88,7 +88,7 @@ export function createBrowse(database: Database) {
       return rows.map(({ app }) => app)
     },
 
-    /** The channels by which these apps, or all if `apps` is undefined, sent to a recipient lately, latest first. */
+    /** The channels by which these apps sent to a recipient lately, latest first. */
     async channelsOf(
       apps: readonly string[] | undefined,
       recipientHashes: readonly Uint8Array[],
@@ -102,7 +102,6 @@ export function createBrowse(database: Database) {
       return rows.map(({ channel }) => channel)
     },
 
-    /** The apps of the latest notices. */
     async latestApps(): Promise<string[]> {
       const values = [maxLatest]
       const rows = await database.query<{ app: string }>(
@@ -113,19 +112,19 @@ export function createBrowse(database: Database) {
       return rows.map(({ app }) => app)
     },
 
-    /** Recipients of the latest notices that a provider took or rejected, for these apps, or for all if `apps` is undefined. */
+    /** Recipients of the latest notices that a provider took or rejected. */
     latestTaken(apps: readonly string[] | undefined) {
       type Taken = { channel: string; recipient: string; isRejected: boolean }
       return database.query<Taken>('notice-taken', takenSql, [maxLatest, apps ?? null])
     },
 
-    /** The latest codes that passed or whose time has ended without that, for these apps, or for all if `apps` is undefined. */
+    /** The latest codes that passed or whose time has ended without that. */
     latestTyped(apps: readonly string[] | undefined) {
       type Typed = { channel: string; recipient: string; provider: string; isPassed: boolean }
       return database.query<Typed>('notice-typed', typedSql, [maxLatest, apps ?? null])
     },
 
-    /** Counts of the latest notices by provider and state, for these apps, or for all if `apps` is undefined. */
+    /** Counts of the latest notices by provider and state. */
     latestByProvider(apps: readonly string[] | undefined) {
       return database.query<{ provider: string; state: NoticeState; count: number }>(
         'notice-latest',

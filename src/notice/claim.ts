@@ -33,7 +33,6 @@ export interface OpenNotice {
   ttlMs: number
   /** The end of its time to live, in milliseconds since 1970. */
   expiresAtMs: number
-  /** Its code passed. */
   hasPassed: boolean
   /** Milliseconds until its `sendAt`. 0 if that time has passed or there is none. */
   retryInMs: number
@@ -41,7 +40,6 @@ export interface OpenNotice {
   traceParent: string | null
   /** See format.ts. */
   format: number
-  /** The verification of which it is a way. */
   verificationId: CodeId | null
   /** Null if the recipient may get messages of all providers. */
   suppressions: Pick<Suppression, 'reason' | 'provider'>[] | null

@@ -36,7 +36,6 @@ export interface NoticeDraft {
   /** Counted from `sendAt` if that is set. */
   ttlMs: number
   sendAt?: Date | undefined
-  /** It begins a way of a verification. */
   begun?: WayBegun | undefined
   /** The providers of its route, to find out whether the recipient has opted out of all of them. */
   providers?: readonly string[] | undefined

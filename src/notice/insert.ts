@@ -18,19 +18,16 @@ export interface NewNotice {
   recipientHash: Buffer
   /** The hash by the previous secret, during a rotation. */
   earlierHash?: Buffer | undefined
-  /** The providers of its route. */
   providers?: readonly string[] | undefined
   scene: string | null
   template: string
   locale: string
   sealedParams: Buffer
-  /** The earliest time to send. */
   sendAt?: Date | undefined
   /** Time to live from `sendAt`, or else from creation. */
   ttlMs: number
   /** The sampled span of the request that made the notice. */
   traceParent?: string | undefined
-  /** For a way of a verification. */
   begun?: WayBegun | undefined
 }
 

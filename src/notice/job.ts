@@ -21,6 +21,10 @@ export const queuePrefix = (keyPrefix: string, channel: Channel) =>
 /** `ids` of a job for several notices, or the `id` of one. */
 export type JobData = { ids: string[] } | { id: string }
 
+/** The states of a job that is still to be done. */
+export const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
+export type JobState = (typeof jobStates)[number]
+
 /**
  * A worker takes whole jobs. A code waits for the end of one if all that a worker has taken are bulk notices. So those
  * share smaller jobs.

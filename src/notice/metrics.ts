@@ -2,11 +2,10 @@ import { channels } from '../base/channel.ts'
 import type { Meter } from '../base/meter.ts'
 import { receiptOutcomes } from '../base/receipt.ts'
 import { suppressionReasons } from '../base/suppression.ts'
+import { jobStates } from './job.ts'
 import { noticeKinds } from './states.ts'
 
 export type NoticeMetrics = ReturnType<typeof noticeMetrics>
-
-const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
 
 /** `providers`: the names under `providers:` in the policy file. */
 export const noticeMetrics = ({ counter, measured }: Meter, providers: readonly string[]) => ({

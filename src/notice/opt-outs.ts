@@ -14,7 +14,7 @@ import type { Channel } from '../base/channel.ts'
 import { everyApp } from '../base/names.ts'
 import type { OptOut } from '../base/opt-out.ts'
 import { addressKindOf, channelsOfKind } from '../recipient/channels.ts'
-import { numbersMeantBy } from '../recipient/meant-numbers.ts'
+import { numbersMeantBy } from '../recipient/phone-address.ts'
 import type { Database } from '../storage/database.ts'
 import type { NoticeMetrics } from './metrics.ts'
 

@@ -5,15 +5,14 @@ import { orLate } from '../base/deadline.ts'
 import { reachRedis } from '../base/unavailable.ts'
 import {
   type JobData,
+  type JobState,
   jobOf,
+  jobStates,
   maxNoticesPerJob,
   queueName,
   queuePrefix,
   type SendJob,
 } from './job.ts'
-
-const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
-type JobState = (typeof jobStates)[number]
 
 export type Producer = ReturnType<typeof createProducer>
 

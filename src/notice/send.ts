@@ -1,4 +1,3 @@
-/** Sends a notice. */
 import { type Caller, originOf } from '../rules/caller.ts'
 import type { Quota } from '../rules/quota.ts'
 import { invalidRequest } from '../rules/refused.ts'

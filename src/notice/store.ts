@@ -31,9 +31,7 @@ export function createNoticeStore(
   database: Database,
   options: {
     claimTtlMs: number
-    /** The events to write for moves. */
     wantedEvents?: WantedEvents
-    /** How long reports about a recipient hold. */
     suppressFor?: () => SuppressFor
     /** Called with each code that counts as typed or as unanswered. */
     onConverted?: OnConverted

@@ -178,7 +178,6 @@ const noHelpers = Object.fromEntries(
   Object.keys(Handlebars.helpers).map((name) => [name, false]),
 ) as unknown as NonNullable<CompileOptions['knownHelpers']>
 
-/** Encodes the values as parts of an address. */
 const encoded = (values: Values) =>
   Object.fromEntries(
     Object.entries(values).map(([name, value]) => [name, encodeURIComponent(value)]),

@@ -121,7 +121,6 @@ function createTemplates(
 
     names: [...variants.keys()],
 
-    /** True if a message shows the link of a code. */
     showsLinks: [...variants.values()]
       .flatMap((byChannel) => [...byChannel.values()].flatMap((byLocale) => [...byLocale.values()]))
       .some(({ showsLink }) => showsLink),
@@ -156,7 +155,6 @@ function createTemplates(
       return all.some(({ variables }) => variables.has(variable))
     },
 
-    /** The variables that the template uses in this channel, locale and country. */
     variables(
       template: string,
       channel: Channel,
@@ -166,7 +164,6 @@ function createTemplates(
       return find(template, channel, locale, country)?.variables ?? new Set()
     },
 
-    /** The variables that are parts of a path. */
     pathVariables(
       template: string,
       channel: Channel,

@@ -56,7 +56,6 @@ export function createVerifications(database: Database) {
       return row
     },
 
-    /** The verification of which this notice is a way. */
     async findVerificationOf(app: string, noticeId: string): Promise<Verification | undefined> {
       const [row] = await database.query<Verification>('verification-of', ofNoticeSql, [
         app,

@@ -1,35 +1,104 @@
-/** Providers that are called over HTTP. */
+import { type ByCountry, textFor } from '../base/by-country.ts'
 import {
+  callOnce,
   createHttpClient,
   type HttpCall,
   type HttpOutcome,
   retryAfterMs,
 } from '../base/http-client.ts'
-import type { Provider, SendResult } from './provider.ts'
-import type { ProviderDeps, ProviderKind } from './provider-kind.ts'
+import type { ReceiptReader } from '../base/receipt.ts'
+import type { Message, Provider, SendResult } from './provider.ts'
+import type { ProviderKind } from './provider-kind.ts'
 import { defaultRetryAfterMs } from './send-result.ts'
+import { hasSenderFor, noSender } from './sender.ts'
 
 export type HttpAnswer = Extract<HttpOutcome, { kind: 'answered' }>
+
+type Shared = 'kind' | 'channels' | 'settings' | 'channelsOf'
+
+/** A kind whose vendor has an HTTP API. */
+interface HttpKind<Settings> extends Pick<ProviderKind<Settings>, Shared> {
+  createReceiptReader?(settings: NoInfer<Settings>): ReceiptReader
+  /** The setting with the senders by country. Absent: an entry serves every country. */
+  senderOf?(settings: Settings): ByCountry | undefined
+  /** A call that shows whether the credentials are right, and the fault in its answer. */
+  readonly probe?: {
+    call(settings: Settings): HttpCall
+    faultIn(answer: HttpAnswer, settings: Settings): string | undefined
+  }
+  /** The calls of one provider. `sender` is the one for the country of the message. */
+  connect(
+    http: Http,
+    settings: Settings,
+  ): Pick<Provider, 'query'> & {
+    send(message: Message, signal: AbortSignal, sender: string | undefined): Promise<SendResult>
+  }
+}
+
+export function defineHttpKind<Settings>({
+  senderOf,
+  probe,
+  connect,
+  ...kind
+}: HttpKind<Settings>): ProviderKind<Settings> {
+  return {
+    ...kind,
+    serves: (settings, country) => hasSenderFor(senderOf?.(settings), country),
+    ...(probe
+      ? {
+          async probe(settings, timeoutMs) {
+            const outcome = await callOnce(probe.call(settings), timeoutMs)
+            return outcome.kind === 'answered'
+              ? probe.faultIn(outcome, settings)
+              : `${kind.kind}: ${outcome.reason}`
+          },
+        }
+      : {}),
+    create(name, settings, { timeoutMs, answerMs = timeoutMs, concurrency, clock }) {
+      const client = createHttpClient(timeoutMs, { maxConnections: concurrency, answerMs })
+      const { send, ...others } = connect(createHttp(kind.kind, client, clock), settings)
+      const senders = senderOf?.(settings)
+      return {
+        name,
+        kind: kind.kind,
+        channels: kind.channelsOf?.(settings) ?? kind.channels,
+        slots: concurrency,
+        ...others,
+        async send(message, signal) {
+          const { country = '' } = message
+          if (!hasSenderFor(senders, country)) return noSender(kind.kind)
+          return send(message, signal, senders && textFor(senders, country))
+        },
+        close: async () => client.close(),
+      }
+    },
+  }
+}
 
 /** The address of a resource below an endpoint, which may end with a slash. */
 export const addressBelow = (endpoint: string, path: string) =>
   `${endpoint.endsWith('/') ? endpoint.slice(0, -1) : endpoint}/${path}`
 
-/** The common part of all HTTP kinds: a function for calls, and the members that all these providers share. */
-export function createHttpProvider(
-  { kind, channels }: Pick<ProviderKind, 'kind' | 'channels'>,
-  name: string,
-  { timeoutMs, answerMs = timeoutMs, concurrency, clock }: ProviderDeps,
+export type Http = ReturnType<typeof createHttp>
+
+function createHttp(
+  kind: string,
+  client: ReturnType<typeof createHttpClient>,
+  clock: () => number,
 ) {
-  const client = createHttpClient(timeoutMs, { maxConnections: concurrency, answerMs })
   return {
-    /** A result, or an answer whose body must be read. `first` may make a result before the status is checked. */
+    clock,
+
+    /**
+     * Makes a call, a POST by default. Returns a result, or an answer whose body must be read. `first` may make a result
+     * before the status is checked.
+     */
     async ask(
-      call: HttpCall,
+      call: Partial<HttpCall> & Pick<HttpCall, 'url' | 'headers'>,
       signal: AbortSignal,
       first?: (answer: HttpAnswer) => SendResult | undefined,
     ): Promise<ReturnType<typeof readTransport>> {
-      const outcome = await client.call(call, signal)
+      const outcome = await client.call({ method: 'POST', ...call }, signal)
       const result = outcome.kind === 'answered' && first?.(outcome)
       return result ? { result } : readTransport(outcome, kind, clock())
     },
@@ -42,12 +111,6 @@ export function createHttpProvider(
       status >= 200 && status < 300
         ? { kind: 'unknown', detail: `${kind}: answer not understood` }
         : { kind: 'unavailable', detail: `${kind} HTTP ${status}` },
-
-    providerWith: (methods: Pick<Provider, 'send' | 'query'>): Provider => ({
-      ...{ name, kind, channels, slots: concurrency },
-      ...methods,
-      close: async () => client.close(),
-    }),
   }
 }
 

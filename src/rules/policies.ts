@@ -131,7 +131,7 @@ export function withPageRules(
 }
 
 /**
- * A send to a test recipient uses a variant of its policy with separate counts: see test-policies.ts. Checks use the
+ * A send to a test recipient uses a variant of its policy with separate counts: see policies-in-force.ts. Checks use the
  * normal policies, because attackers have more time to guess a fixed code than any other.
  */
 export const testPolicyOf = (policy: string) => `${policy}-test`

@@ -11,7 +11,7 @@ import type { Decision, Limiter, Policies, Refusal, Rule } from '../limiter/inde
 import { addressKindOf } from '../recipient/channels.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import type { Origin } from './caller.ts'
-import { fieldsThat } from './key-fields.ts'
+import { fieldsThatAre } from './key-fields.ts'
 import { isCheckPolicy, testPolicyOf } from './policies.ts'
 
 export type { Admission, Decision, Refusal } from '../limiter/index.ts'
@@ -40,7 +40,7 @@ export type OnDecided = (decided: {
 /** Refused callers often repeat the same content, and hashing it is a tenth of the cost of a refusal. */
 const maxRememberedHashes = 1_000
 
-const ofCaller = fieldsThat(({ isOfCaller }) => isOfCaller)
+const ofCaller = fieldsThatAre('ofCaller')
 
 export type Quota = ReturnType<typeof createQuota>
 
@@ -86,7 +86,7 @@ export function createQuota(deps: {
   }
 
   const isTest = ({ to }: Fields) => isTestRecipient(String(to))
-  /** The policy that decides: for a test recipient its variant, if it has one (test-policies.ts). */
+  /** The policy that decides: for a test recipient its variant, if it has one (policies-in-force.ts). */
   function policyFor(policy: string, fields: Fields): string {
     if (!isTest(fields) || isCheckPolicy(policy)) return policy
     const variant = testPolicyOf(policy)

@@ -1,19 +1,19 @@
 /** How rules relate to one recipient. */
 import type { Policies, Rule } from '../limiter/index.ts'
-import { fieldsThat } from './key-fields.ts'
+import { fieldsThatAre } from './key-fields.ts'
 import type { Fields } from './quota.ts'
 
 export function findRule(policies: Policies, policy: string, name: string): Rule | undefined {
   return policies[policy]?.find((rule) => rule.name === name)
 }
 
-const personalFields = fieldsThat(({ isPersonal }) => isPersonal)
+const personalFields = fieldsThatAre('personal')
 
 /** True if a count of the rule belongs to one recipient, or to the few addresses of one mailbox. */
 export const namesRecipient = ({ fields }: Rule) =>
   personalFields.some((field) => fields.includes(field))
 
-const knownFields = fieldsThat(({ isKnown }) => isKnown)
+const knownFields = fieldsThatAre('known')
 
 /** Key fields of a rule that are known only during a request. */
 export const requestFields = ({ fields }: Rule) =>

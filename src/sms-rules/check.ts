@@ -59,21 +59,10 @@ export function checkSms(sms: Sms): Finding[] {
   return rules.facts.flatMap((fact) => {
     const broken = brokenBy(fact, sms, rules)
     if (!broken) return []
-    const { is, rule, why, ...where } = broken
-    const severity = is === 'refused' ? 'error' : 'warning'
-    const message = `${rules.name}: ${why}.`
-    return [
-      {
-        about: fact.about,
-        is,
-        severity,
-        rule,
-        message,
-        ...where,
-        source: fact.source,
-        read: fact.read,
-      },
-    ]
+    const { why, ...found } = broken
+    const { about, source, read } = fact
+    const severity = broken.is === 'refused' ? 'error' : 'warning'
+    return [{ about, severity, message: `${rules.name}: ${why}.`, ...found, source, read }]
   })
 }
 

@@ -2,7 +2,7 @@
 import type { ClientBase } from 'pg'
 import { parseJson } from '../base/json.ts'
 import type { Secrets } from '../crypto/secrets.ts'
-import { fields as fieldFacts } from '../rules/key-fields.ts'
+import { fieldsThatAre } from '../rules/key-fields.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
 import type { Fields } from '../rules/quota.ts'
 import type { Database } from '../storage/database.ts'
@@ -48,6 +48,7 @@ export type DecisionLog = ReturnType<typeof createDecisionLog>
 /** Enough for the lists of a look-up, and for the locks of many addresses. */
 const maxFound = 100
 const hashLength = 8
+const hashedNames = fieldsThatAre('hashed')
 const hourMs = 3_600_000
 const perPage = 5_000
 
@@ -63,7 +64,7 @@ export function createDecisionLog(
     const kept: Record<string, unknown> = {}
     for (const [name, value] of Object.entries(fields)) {
       if (name in columnFields || value === '') continue
-      kept[name] = fieldFacts[name]?.isHashed ? hashOf(String(value), known) : value
+      kept[name] = hashedNames.includes(name) ? hashOf(String(value), known) : value
     }
     return kept
   }

@@ -2,7 +2,7 @@
  * "Why did my code not come?": all data about a recipient in one call, and the reset by support. Sent notices and
  * decisions are in PostgreSQL, current limits in the limiter, and codes in the code store.
  */
-import { defaultScene } from '../base/default-scene.ts'
+import { defaultScene } from '../base/names.ts'
 import type { CodeStore } from '../captcha/code-store.ts'
 import type { KnownBrowsers } from '../captcha/known-browsers.ts'
 import type { Secrets } from '../crypto/secrets.ts'

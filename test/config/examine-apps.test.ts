@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { examineApps } from '../../src/config/examine-apps.ts'
+import { examineApps } from '../../src/config/examine-policy.ts'
 
 const policies = {
   captcha: [

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parsePolicies } from '../../src/limiter/index.ts'
-import { withTestPolicies } from '../../src/rules/test-policies.ts'
+import { withTestPolicies } from '../../src/rules/policies-in-force.ts'
 
 const rule = (name: string, key: string, more = {}) => ({
   name,

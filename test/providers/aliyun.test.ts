@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
 import { resultOfCode } from '../../src/providers/aliyun/errors.ts'
-import { signAcs3 } from '../../src/providers/aliyun/signature.ts'
+import { signAcs3 } from '../../src/providers/signatures.ts'
 import * as given from './cases/aliyun.ts'
 import { forged, malformed, never, rejectedUnsent, testVendor } from './vendor.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { resultOfCode } from '../../src/providers/tencent/errors.ts'
-import { resultOfError } from '../../src/providers/twilio/errors.ts'
-import { resultOfStatus } from '../../src/providers/vonage/errors.ts'
+import { resultOfError } from '../../src/providers/twilio/index.ts'
+import { resultOfStatus } from '../../src/providers/vonage/index.ts'
 
 // Twilio: https://www.twilio.com/docs/api/errors/21610 and /21635. Vonage: https://developer.vonage.com/en/api-errors/sms.
 test.each([

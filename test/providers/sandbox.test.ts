@@ -4,8 +4,7 @@ import type { Receipt } from '../../src/base/receipt.ts'
 import type { RedisClient } from '../../src/base/redis-script.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import type { Message } from '../../src/providers/provider.ts'
-import { findFault } from '../../src/providers/sandbox/errors.ts'
-import { type SandboxDeps, sandbox } from '../../src/providers/sandbox/index.ts'
+import { findFault, type SandboxDeps, sandbox } from '../../src/providers/sandbox/index.ts'
 import {
   createSandboxOutbox,
   maxAgeMs,

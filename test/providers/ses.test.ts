@@ -1,7 +1,7 @@
 import PostalMime from 'postal-mime'
 import { describe, expect, it } from 'vitest'
-import { resultOfError } from '../../src/providers/ses/errors.ts'
-import { signAws4 } from '../../src/providers/ses/signature.ts'
+import { resultOfError } from '../../src/providers/ses/index.ts'
+import { signAws4 } from '../../src/providers/signatures.ts'
 import * as given from './cases/ses.ts'
 import { testVendor } from './vendor.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
+import { signTc3 } from '../../src/providers/signatures.ts'
 import { resultOfCode } from '../../src/providers/tencent/errors.ts'
-import { signTc3 } from '../../src/providers/tencent/signature.ts'
 import * as given from './cases/tencent.ts'
 import { forged, malformed, never, rejectedUnsent, testVendor } from './vendor.ts'
 

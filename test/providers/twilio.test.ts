@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { unreadable } from '../../src/base/receipt.ts'
-import { resultOfError } from '../../src/providers/twilio/errors.ts'
+import { resultOfError } from '../../src/providers/twilio/index.ts'
 import { callbackUrl } from '../../src/providers/twilio/settings.ts'
 import { signTwilio } from '../../src/providers/twilio/signature.ts'
 import twilio, * as given from './cases/twilio.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { resultOfStatus } from '../../src/providers/vonage/errors.ts'
+import { resultOfStatus } from '../../src/providers/vonage/index.ts'
 import * as given from './cases/vonage.ts'
 import { forged, malformed, testVendor } from './vendor.ts'
 

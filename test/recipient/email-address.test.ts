@@ -1,6 +1,6 @@
 /** One plain address or none. Bad addresses of callers are in test/http/bad-recipient.test.ts. */
 import { expect, test } from 'vitest'
-import { readEmailAddress } from '../../src/recipient/email-address.ts'
+import { readEmailAddress } from '../../src/recipient/mail-address.ts'
 
 test.each([
   ['lower case on both sides', 'Ann.B@Acme.TEST', 'ann.b@acme.test'],

@@ -3,10 +3,13 @@ import { examineKeys } from '../../access/examine-keys.ts'
 import { createKeyStore } from '../../access/key-store.ts'
 import { about, type Finding, findWithin } from '../../base/finding.ts'
 import { readEnvironment } from '../../config/environment.ts'
-import { examineApps } from '../../config/examine-apps.ts'
-import { examinePolicy, examineProxy } from '../../config/examine-policy.ts'
+import {
+  examineApps,
+  examinePolicy,
+  examineProxy,
+  examineSettings,
+} from '../../config/examine-policy.ts'
 import { examineSecrets } from '../../config/examine-secrets.ts'
-import { examineSettings } from '../../config/examine-settings.ts'
 import { examineMessages } from '../../delivery/examine-messages.ts'
 import { examineProviders } from '../../providers/examine-providers.ts'
 import { createServes } from '../../providers/kinds.ts'

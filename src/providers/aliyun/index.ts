@@ -1,28 +1,31 @@
-import { textFor } from '../../base/by-country.ts'
 import { isObject } from '../../base/json.ts'
-import { beijingDay } from '../beijing-time.ts'
-import { createHttpProvider } from '../http-provider.ts'
-import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
-import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
-import { accepted } from '../send-result.ts'
-import { hasSenderFor, noSender } from '../sender.ts'
-import { createAliyunCall } from './call.ts'
-import { createReceiptReader } from './receipts.ts'
-import { type AliyunSettings, aliyunSettings } from './settings.ts'
-import { noTemplate, textOf } from './text.ts'
+import type { Receipt } from '../../base/receipt.ts'
+import { beijingDay, parseBeijingTime } from '../beijing-time.ts'
+import { defineHttpKind, type Http } from '../http-provider.ts'
+import type { Message, SendResult, SentMessage } from '../provider.ts'
+import { defineReportReader } from '../receipt-readers.ts'
+import { accepted, isCode } from '../send-result.ts'
+import {
+  type AliyunSettings,
+  aliyunSettings,
+  createAliyunCall,
+  noTemplate,
+  textOf,
+} from './call.ts'
 
 /**
  * SMS by Alibaba Cloud: Dysmsapi of 2017-05-25, SendSms with an approved template and sign name. The notice id is sent as
  * OutId; receipts and queries return it. The API does not detect repeats.
  */
-export const aliyun: ProviderKind<AliyunSettings> = {
+export const aliyun = defineHttpKind({
   kind: 'aliyun',
   channels: ['sms'],
   settings: aliyunSettings,
-  serves: ({ signName }, country) => hasSenderFor(signName, country),
-  create: createAliyun,
-  createReceiptReader,
-}
+  senderOf: ({ signName }) => signName,
+  connect: connectAliyun,
+  /** SmsReport in its HTTP form. Without this answer, Aliyun pushes the reports again, up to ten times. */
+  createReceiptReader: defineReportReader(readReport, { thanks: { code: 0, msg: 'OK' } }),
+})
 
 /** A younger message may be missing from the records of a query although it was accepted. */
 const recordDelayMs = 60_000
@@ -33,16 +36,13 @@ const pageSize = 50
 /** Ends a query whose pages never end. */
 const maxPages = 20
 
-function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps): Provider {
-  const http = createHttpProvider(aliyun, name, deps)
-  const { clock } = deps
-  const call = createAliyunCall(http, settings, clock)
+function connectAliyun(http: Http, settings: AliyunSettings) {
+  const { clock } = http
+  const call = createAliyunCall(http, settings)
 
-  async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
+  async function send(message: Message, signal: AbortSignal, sign = ''): Promise<SendResult> {
     const number = vendorNumber(message.to)
     if (!number) return { kind: 'rejected', detail: 'aliyun: would be read as a number of China' }
-    const sign = textFor(settings.signName, message.country ?? '')
-    if (sign === undefined) return noSender('aliyun')
     const text = textOf(settings, message, sign)
     if (!text) return noTemplate
     const query = { PhoneNumbers: number, ...text, OutId: message.noticeId }
@@ -90,7 +90,7 @@ function createAliyun(name: string, settings: AliyunSettings, deps: ProviderDeps
       : { kind: 'unknown', detail: 'aliyun: the message is not in the records yet' }
   }
 
-  return http.providerWith({ send, query })
+  return { send, query }
 }
 
 /**
@@ -106,3 +106,18 @@ function vendorNumber(to: string): string | undefined {
   if (mainland) return mainland
   return /^\+1\d{10}$/.test(to) ? undefined : to.replace(/^\+/, '')
 }
+
+function readReport(report: unknown): Receipt | undefined {
+  if (!isObject(report) || typeof report.success !== 'boolean') return undefined
+  const { biz_id: messageId, out_id: noticeId, err_code: code } = report
+  if (!isId(messageId) && !isId(noticeId)) return undefined
+  return {
+    messageId: isId(messageId) ? messageId : undefined,
+    noticeId: isId(noticeId) ? noticeId : undefined,
+    outcome: report.success ? 'delivered' : 'failed',
+    at: parseBeijingTime(report.report_time),
+    detail: isCode(code) ? code : undefined,
+  }
+}
+
+const isId = (value: unknown): value is string => typeof value === 'string' && value !== ''

@@ -1,7 +1,7 @@
 import { isForeignId } from '../../base/ids.ts'
-import type { Receipt, ReceiptReader } from '../../base/receipt.ts'
+import type { ReceiptReader } from '../../base/receipt.ts'
 import { parseExact, textAt, valueAt } from '../places.ts'
-import { defineReportReader, notFinal } from '../token-receipts.ts'
+import { defineReportReader, notFinal, type Reading } from '../receipt-readers.ts'
 import type { HttpSettings } from './settings.ts'
 
 type Places = NonNullable<HttpSettings['receipts']>
@@ -24,7 +24,7 @@ function listIn(pushed: unknown, list: string | undefined): unknown {
   return typeof value === 'string' ? parseExact(value) : value
 }
 
-function readReport(report: unknown, places: Places): Receipt | typeof notFinal | undefined {
+function readReport(report: unknown, places: Places): Reading | undefined {
   const messageId = textAt(report, places.id)
   const state = textAt(report, places.state)
   if (!isForeignId(messageId) || state === undefined) return undefined

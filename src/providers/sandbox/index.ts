@@ -4,9 +4,13 @@ import { newId } from '../../base/ids.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
 import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
 import { accepted } from '../send-result.ts'
-import { findFault } from './errors.ts'
 import type { SandboxOutbox } from './outbox.ts'
-import { type ReceiptSettings, type SandboxSettings, sandboxSettings } from './settings.ts'
+import {
+  type FaultRule,
+  type ReceiptSettings,
+  type SandboxSettings,
+  sandboxSettings,
+} from './settings.ts'
 
 /**
  * A provider for tests: it delivers to a list in Redis, which `GET /sandbox/messages` shows. It supports both channels,
@@ -112,4 +116,19 @@ function createSandbox(name: string, settings: SandboxSettings, deps: SandboxDep
       timers.clear()
     },
   }
+}
+
+/** The fault for this recipient: the fault of the first rule that fits. */
+export function findFault(rules: readonly FaultRule[], to: string): FaultRule | undefined {
+  return rules.find(
+    (rule) =>
+      (rule.to === undefined || rule.to.some((pattern) => fits(pattern, to))) &&
+      (rule.share === 1 || Math.random() < rule.share),
+  )
+}
+
+function fits(pattern: string, to: string): boolean {
+  if (pattern.endsWith('*')) return to.startsWith(pattern.slice(0, -1))
+  if (pattern.startsWith('*')) return to.endsWith(pattern.slice(1))
+  return to === pattern
 }

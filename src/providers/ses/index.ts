@@ -1,30 +1,55 @@
+import { z } from 'zod'
 import { parseObject } from '../../base/json.ts'
-import { createHttpProvider } from '../http-provider.ts'
-import type { Message, Provider, SendResult } from '../provider.ts'
-import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
-import { accepted } from '../send-result.ts'
+import { defineHttpKind, type Http } from '../http-provider.ts'
+import type { Message, SendResult } from '../provider.ts'
+import { accepted, isCode, type Refusal, refused } from '../send-result.ts'
+import { signAws4 } from '../signatures.ts'
 import { composeMail, faultOfMail } from '../smtp/compose.ts'
-import { resultOfError } from './errors.ts'
+import { sender } from '../smtp/settings.ts'
 import { createReceiptReader } from './receipts.ts'
-import { type SesSettings, sesSettings } from './settings.ts'
-import { signAws4 } from './signature.ts'
+
+const settings = z
+  .strictObject({
+    accessKeyId: z.string().min(1),
+    secretAccessKey: z.string().min(1),
+    region: z.string().regex(/^[a-z]{2}(-[a-z]+)+-\d$/, 'must be a region such as eu-west-1'),
+    from: sender,
+    configurationSet: z
+      .string()
+      .regex(/^[\w-]{1,64}$/)
+      .optional(),
+    /** Default: the address of SES in this region. */
+    endpoint: z.url({ protocol: /^https?$/ }).optional(),
+    /** The topics of SNS whose reports count. Absent: every topic, but only by the message id. */
+    topics: z
+      .array(z.string().regex(/^arn:[\w-]+:sns:[\w-]+:\d{12}:\S+$/))
+      .min(1)
+      .optional(),
+  })
+  .transform(({ endpoint, ...settings }) => ({
+    ...settings,
+    endpoint: endpoint ?? `https://email.${settings.region}.amazonaws.com`,
+    /** A simulator of AWS has SNS at the same place. */
+    origin: endpoint === undefined ? undefined : new URL(endpoint).origin,
+  }))
+
+type Settings = z.infer<typeof settings>
 
 /**
  * Mail by Amazon SES: SendEmail of its API v2, with the whole mail as `smtp` composes it. SES adds DKIM and replaces
  * the Message-ID, so the notice id is sent as a tag; SES repeats it in its events. SES does not detect repeated sends.
  */
-export const ses: ProviderKind<SesSettings> = {
+export const ses = defineHttpKind({
   kind: 'ses',
   channels: ['email'],
-  settings: sesSettings,
-  create: createSes,
+  settings,
+  connect: connectSes,
   createReceiptReader,
-}
+})
 
 const path = '/v2/email/outbound-emails'
 
-function createSes(name: string, settings: SesSettings, deps: ProviderDeps): Provider {
-  const { ask, notUnderstood, providerWith } = createHttpProvider(ses, name, deps)
+function connectSes({ ask, notUnderstood, clock }: Http, settings: Settings) {
   const { origin, host } = new URL(settings.endpoint)
   const { from, configurationSet } = settings
 
@@ -40,10 +65,9 @@ function createSes(name: string, settings: SesSettings, deps: ProviderDeps): Pro
       ConfigurationSetName: configurationSet,
     })
     const headers = { host, 'content-type': 'application/json' }
-    const atMs = deps.clock()
+    const atMs = clock()
     const signed = signAws4({ service: 'ses', path, headers, body, atMs }, settings)
-    const call = { method: 'POST', url: `${origin}${path}`, headers: signed, body } as const
-    const { result, answer } = await ask(call, signal)
+    const { result, answer } = await ask({ url: `${origin}${path}`, headers: signed, body }, signal)
     if (result) return result
     const sent = parseObject(answer.body)
     if (answer.status >= 300) {
@@ -52,5 +76,29 @@ function createSes(name: string, settings: SesSettings, deps: ProviderDeps): Pro
     return typeof sent?.MessageId === 'string' ? accepted(sent.MessageId) : notUnderstood(answer)
   }
 
-  return providerWith({ send })
+  return { send }
+}
+
+/**
+ * Maps the errors of SES to results. None is about one recipient: SES accepts a mail to any address, and a bounce comes
+ * later. So the errors concern the mail (`rejected`) or the account.
+ */
+const kinds: ReadonlyMap<unknown, Refusal> = new Map([
+  ['MessageRejected', 'rejected'],
+  ['BadRequestException', 'rejected'],
+  ['TooManyRequestsException', 'throttled'],
+  // The common error of all services of AWS.
+  ['ThrottlingException', 'throttled'],
+  ['LimitExceededException', 'throttled'],
+])
+
+/** The pause when the quota of 24 hours is used up. */
+const quotaWaitMs = 3_600_000
+
+export function resultOfError(type: unknown, status: number): SendResult {
+  // The header may go on with a colon and an address.
+  const [name] = typeof type === 'string' ? type.split(':') : []
+  const detail = isCode(name) ? `ses ${name}` : `ses HTTP ${status}`
+  const waitMs = name === 'LimitExceededException' ? quotaWaitMs : undefined
+  return refused(kinds.get(name) ?? 'unavailable', detail, waitMs)
 }

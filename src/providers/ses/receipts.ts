@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import { parseObject } from '../../base/json.ts'
 import {
-  type ParsedReceipts,
   type Receipt,
   type ReceiptReader,
   type ReceiptRequest,
   unreadable,
 } from '../../base/receipt.ts'
-import type { SesSettings } from './settings.ts'
+import { forged, maxUnprovenBytes, notFinal, type Reading, understood } from '../receipt-readers.ts'
 import { createSns, readSnsMessage } from './sns.ts'
 
 /**
@@ -27,15 +26,13 @@ const report = z.object({
   complaint: z.object({ complaintFeedbackType: z.string().nullish() }).optional(),
 })
 
-/** Limit for strangers (I21), because the signature is in the body. */
-const maxUnprovenBytes = 49_152
-
-/** Types that do not report the final state of a mail. */
-const otherTypes = ['Send', 'DeliveryDelay', 'Open', 'Click', 'Subscription']
-
-const reply = { status: 200, contentType: 'text/plain', body: '' }
-
-export function createReceiptReader({ origin, topics }: SesSettings): ReceiptReader {
+export function createReceiptReader({
+  origin,
+  topics,
+}: {
+  origin: string | undefined
+  topics?: readonly string[] | undefined
+}): ReceiptReader {
   const sns = createSns(origin)
 
   /** A message of one of the topics. `forged` for any other text that could be one. */
@@ -54,14 +51,11 @@ export function createReceiptReader({ origin, topics }: SesSettings): ReceiptRea
       const message = messageIn(request)
       return !message || sns.fetchCertificate(message, request.receivedAt)
     },
-    parse(request): ParsedReceipts {
+    parse(request) {
       const message = messageIn(request)
-      if (!message || !sns.isSigned(message, request.receivedAt)) {
-        return { ok: false, reason: 'forged' }
-      }
-      if (message.Type !== 'Notification') return { ok: true, receipts: [], reply }
-      const receipts = receiptsIn(message.Message)
-      return { ok: true, receipts: topics ? receipts : receipts.map(byMessageId), reply }
+      if (!message || !sns.isSigned(message, request.receivedAt)) return forged
+      if (message.Type !== 'Notification') return understood([])
+      return understood([readReport(message.Message, topics !== undefined)])
     },
     async confirm(request) {
       const message = messageIn(request)
@@ -73,29 +67,31 @@ export function createReceiptReader({ origin, topics }: SesSettings): ReceiptRea
 
 /**
  * Anyone with an account of AWS has a topic, and pages learn the ids of notices. Only SES and the recipient know the
- * message id.
+ * message id. So the notice id counts only with `isOfTopic`.
  */
-const byMessageId = ({ noticeId: _, ...receipt }: Receipt): Receipt => receipt
-
-function receiptsIn(text: string): Receipt[] {
+function readReport(text: string, isOfTopic: boolean): Reading {
   // SES writes this sentence when an operator selects the topic.
-  if (text.startsWith('Successfully validated SNS topic')) return []
+  if (text.startsWith('Successfully validated SNS topic')) return notFinal
   const { data } = report.safeParse(parseObject(text))
   const type = data?.eventType ?? data?.notificationType
-  if (!data || type === undefined) return [unreadable]
-  if (otherTypes.includes(type)) return []
+  if (!data || type === undefined) return unreadable
   const result = resultOf(type, data)
-  if (result === undefined) return [unreadable]
-  if (result === 'none') return []
+  if (!result || result === notFinal) return result ?? unreadable
   const { messageId, tags } = data.mail
-  return [{ messageId, noticeId: tags?.noticeId?.[0], ...result }]
+  return { messageId, noticeId: isOfTopic ? tags?.noticeId?.[0] : undefined, ...result }
 }
 
 function resultOf(
   type: string,
   { bounce, complaint }: z.infer<typeof report>,
-): Pick<Receipt, 'outcome' | 'detail'> | 'none' | undefined {
+): Pick<Receipt, 'outcome' | 'detail'> | typeof notFinal | undefined {
   switch (type) {
+    case 'Send':
+    case 'DeliveryDelay':
+    case 'Open':
+    case 'Click':
+    case 'Subscription':
+      return notFinal
     case 'Delivery':
       return { outcome: 'delivered' }
     case 'Reject':
@@ -108,7 +104,7 @@ function resultOf(
     }
     case 'Complaint':
       // The person took the mail out of the spam folder (RFC 6430).
-      return complaint?.complaintFeedbackType === 'not-spam' ? 'none' : { outcome: 'complained' }
+      return complaint?.complaintFeedbackType === 'not-spam' ? notFinal : { outcome: 'complained' }
     default:
       return undefined
   }

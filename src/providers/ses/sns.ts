@@ -7,7 +7,7 @@
 import { createVerify, type KeyObject, X509Certificate } from 'node:crypto'
 import { z } from 'zod'
 import { createBoundedMap } from '../../base/bounded-map.ts'
-import { createHttpClient } from '../../base/http-client.ts'
+import { callOnce } from '../../base/http-client.ts'
 import { parseObject } from '../../base/json.ts'
 
 const text = z.string().max(300_000)
@@ -28,23 +28,13 @@ export const readSnsMessage = (body: string): SnsMessage | undefined =>
 /** The signed fields in the order of their names. */
 const signedFields = {
   Notification: ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type'],
-  SubscriptionConfirmation: [
-    ...([
-      'Message',
-      'MessageId',
-      'SubscribeURL',
-      'Timestamp',
-      'Token',
-      'TopicArn',
-      'Type',
-    ] as const),
-  ],
+  Confirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
 } as const
 
 /** The text that SNS has signed: the name and the value of each field, one per line. A missing field is left out. */
 function signedText(message: SnsMessage): string {
   const { Type } = message
-  const fields = signedFields[Type === 'Notification' ? Type : 'SubscriptionConfirmation']
+  const fields = signedFields[Type === 'Notification' ? Type : 'Confirmation']
   return fields
     .flatMap((name) => (message[name] == null ? [] : [`${name}\n${message[name]}\n`]))
     .join('')
@@ -97,10 +87,7 @@ export function createSns(ownOrigin: string | undefined) {
   const certificateOf = (url: string) => proven.get(url) ?? certificates.get(url)
 
   async function get(url: string): Promise<string | undefined> {
-    const client = createHttpClient(timeoutMs)
-    const call = { method: 'GET', url, headers: {} } as const
-    const answer = await client.call(call, new AbortController().signal)
-    client.close()
+    const answer = await callOnce({ method: 'GET', url, headers: {} }, timeoutMs)
     return answer.kind === 'answered' && answer.status === 200 ? answer.body : undefined
   }
 

@@ -160,30 +160,18 @@ export function decodeDelivered({ commandId, body }: Pdu): Delivered | undefined
     let at = skipText(body, destinationAt)
     const addresses = [sourceAt, destinationAt].map((start) => decodeText(body.subarray(start)))
     const esmClass = body.readUInt8(at)
-    const noBytes = Buffer.alloc(0)
-    if (commandId === command.dataSm) {
-      const dataCoding = body.readUInt8(at + 2)
-      return {
-        esmClass,
-        dataCoding,
-        content: noBytes,
-        addresses,
-        tlvs: decodeTlvs(body.subarray(at + 3)),
-      }
-    }
-    at = skipText(body, at + 3)
-    at = skipText(body, at)
+    let content: Buffer = Buffer.alloc(0)
+    const isShort = commandId === command.deliverSm
+    if (isShort) at = skipText(body, skipText(body, at + 3))
     const dataCoding = body.readUInt8(at + 2)
-    const length = body.readUInt8(at + 4)
-    const content = body.subarray(at + 5, at + 5 + length)
-    if (content.length < length) return undefined
-    return {
-      esmClass,
-      dataCoding,
-      content,
-      addresses,
-      tlvs: decodeTlvs(body.subarray(at + 5 + length)),
+    at += 3
+    if (isShort) {
+      const length = body.readUInt8(at + 1)
+      at += 2 + length
+      content = body.subarray(at - length, at)
+      if (content.length < length) return undefined
     }
+    return { esmClass, dataCoding, content, addresses, tlvs: decodeTlvs(body.subarray(at)) }
   } catch {
     return undefined
   }

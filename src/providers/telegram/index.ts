@@ -1,71 +1,76 @@
+import { z } from 'zod'
 import { createBoundedMap } from '../../base/bounded-map.ts'
-import { createHttpClient } from '../../base/http-client.ts'
 import { isObject, parseObject } from '../../base/json.ts'
-import { addressBelow, createHttpProvider, type HttpAnswer } from '../http-provider.ts'
-import type { Message, Provider, SendResult, SentMessage } from '../provider.ts'
-import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
-import { secondsLeft } from '../seconds-left.ts'
-import { accepted } from '../send-result.ts'
-import { resultOfError } from './errors.ts'
+import { addressBelow, defineHttpKind, type Http, type HttpAnswer } from '../http-provider.ts'
+import { type Message, type SendResult, type SentMessage, secondsLeft } from '../provider.ts'
+import { accepted, isCode, type Refusal, refused } from '../send-result.ts'
 import { createReceiptReader } from './receipts.ts'
-import { type TelegramSettings, telegramSettings } from './settings.ts'
+
+const settings = z.strictObject({
+  /** The access token of the Gateway account. It also signs reports. */
+  token: z.string().min(1),
+  /** The verified Telegram channel that sends the codes. Without it, Telegram sends them itself. */
+  senderUsername: z
+    .string()
+    .regex(/^[A-Za-z]\w{3,31}$/, 'must be a username without @')
+    .optional(),
+  /** The public address for reports. */
+  callbackUrl: z
+    .url({ protocol: /^https?$/ })
+    .max(256)
+    .optional(),
+  endpoint: z.url({ protocol: /^https?$/ }).default('https://gatewayapi.telegram.org'),
+})
+
+type Settings = z.infer<typeof settings>
 
 /**
  * Codes by Telegram's Gateway API. A message has two calls: whether the number can get it, which is billed if it can, and
  * the send, which is then free. So a process keeps the request of a message that was not sent, and asks only once.
  * The notice id is the request's payload, which reports repeat.
  */
-export const telegram: ProviderKind<TelegramSettings> = {
+export const telegram = defineHttpKind({
   kind: 'telegram',
   channels: ['telegram'],
-  settings: telegramSettings,
-  create: createTelegram,
-  probe: probeTelegram,
+  settings,
+  connect: connectTelegram,
   createReceiptReader,
-}
+  probe: {
+    call: (settings) => ({
+      method: 'POST',
+      url: addressBelow(settings.endpoint, 'checkVerificationStatus'),
+      headers: headersOf(settings),
+      body: '{"request_id":"0"}',
+    }),
+    faultIn(answer) {
+      const error = errorOf(answer)
+      if (error?.startsWith('ACCESS_TOKEN')) return 'telegram refuses this token'
+      // No request has this id, so an error about the id shows that the token is right.
+      return error === undefined ? `telegram answers ${answer.status}` : undefined
+    },
+  },
+})
 
 const shortestTtlSeconds = 30
 const longestTtlSeconds = 3_600
 /** Requests of messages that are not sent yet. */
 const maxRequests = 10_000
 
-const headersOf = ({ token }: TelegramSettings) => ({
+const headersOf = ({ token }: Settings) => ({
   authorization: `Bearer ${token}`,
   'content-type': 'application/json',
 })
 
-async function probeTelegram(
-  settings: TelegramSettings,
-  timeoutMs: number,
-): Promise<string | undefined> {
-  const client = createHttpClient(timeoutMs)
-  const url = addressBelow(settings.endpoint, 'checkVerificationStatus')
-  const call = {
-    method: 'POST',
-    url,
-    headers: headersOf(settings),
-    body: '{"request_id":"0"}',
-  } as const
-  const outcome = await client.call(call, new AbortController().signal)
-  client.close()
-  if (outcome.kind !== 'answered') return `telegram: ${outcome.reason}`
-  const error = errorOf(outcome)
-  if (error?.startsWith('ACCESS_TOKEN')) return 'telegram refuses this token'
-  // No request has this id, so an error about the id shows that the token is right.
-  return error === undefined ? `telegram answers ${outcome.status}` : undefined
-}
-
-function createTelegram(name: string, settings: TelegramSettings, deps: ProviderDeps): Provider {
-  const { ask, notUnderstood, providerWith } = createHttpProvider(telegram, name, deps)
-  const { senderUsername, callbackUrl } = settings
+function connectTelegram({ ask, notUnderstood }: Http, settings: Settings) {
+  const { senderUsername, callbackUrl, endpoint } = settings
   /** The id of the request of each notice. */
   const requests = createBoundedMap<string>(maxRequests)
   const headers = headersOf(settings)
 
   /** The `result` of a successful answer, or the result of the attempt. */
   async function call(method: string, asked: object, signal: AbortSignal) {
-    const url = addressBelow(settings.endpoint, method)
-    const request = { method: 'POST', url, headers, body: JSON.stringify(asked) } as const
+    const url = addressBelow(endpoint, method)
+    const request = { url, headers, body: JSON.stringify(asked) }
     const { result, answer } = await ask(request, signal, (answer) => {
       const error = errorOf(answer)
       return error === undefined ? undefined : resultOfError(error)
@@ -129,7 +134,7 @@ function createTelegram(name: string, settings: TelegramSettings, deps: Provider
     return accepted(id)
   }
 
-  return providerWith({ send, query })
+  return { send, query }
 }
 
 const unavailable = (detail: string) => ({ kind: 'unavailable', detail }) as const
@@ -144,3 +149,25 @@ const isRepeat = (result: SendResult) =>
   result.kind === 'rejected' && result.detail.endsWith('MESSAGE_ALREADY_SENT')
 const isAboutRequest = (result: SendResult) =>
   result.kind === 'rejected' && result.detail.includes('REQUEST_ID')
+
+/** Errors that change the result. Telegram has no list of them; these are of its page and of its answers. */
+const kinds: ReadonlyMap<string, Refusal> = new Map([
+  ['PHONE_NUMBER_NOT_AVAILABLE', 'invalid_recipient'],
+  ['PHONE_NUMBER_NOT_FOUND', 'invalid_recipient'],
+  ['PHONE_NUMBER_INVALID', 'invalid_recipient'],
+  ['ACCESS_TOKEN_INVALID', 'unavailable'],
+  ['ACCESS_TOKEN_REQUIRED', 'unavailable'],
+  ['BALANCE_NOT_ENOUGH', 'unavailable'],
+  ['SENDER_NOT_FOUND', 'unavailable'],
+  ['SENDER_NOT_OWNED', 'unavailable'],
+  ['SENDER_NOT_VERIFIED', 'unavailable'],
+  ['SENDER_USERNAME_INVALID', 'unavailable'],
+])
+
+/** `error`: the name of an unsuccessful answer. */
+function resultOfError(error: string): SendResult {
+  const seconds = /^FLOOD_WAIT_(\d{1,6})$/.exec(error)?.[1]
+  if (seconds) return refused('throttled', 'telegram FLOOD_WAIT', Number(seconds) * 1_000)
+  const detail = isCode(error) ? `telegram ${error}` : 'telegram error'
+  return refused(kinds.get(error) ?? 'rejected', detail)
+}

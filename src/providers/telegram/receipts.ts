@@ -1,18 +1,13 @@
 import { createHash, createHmac } from 'node:crypto'
 import { isObject, parseObject } from '../../base/json.ts'
-import {
-  type ParsedReceipts,
-  type ReceiptReader,
-  type ReceiptRequest,
-  unreadable,
-} from '../../base/receipt.ts'
+import type { ParsedReceipts, ReceiptReader, ReceiptRequest } from '../../base/receipt.ts'
 import { isSameSecret } from '../../crypto/same-secret.ts'
-import type { TelegramSettings } from './settings.ts'
+import { forged, malformed, outcomesBy, readingOf, understood } from '../receipt-readers.ts'
 
 /** Telegram repeats a report for less than a day. An older one may be a copy. */
 const longestAgeMs = 86_400_000
 
-export function createReceiptReader({ token }: TelegramSettings): ReceiptReader {
+export function createReceiptReader({ token }: { token: string }): ReceiptReader {
   const key = createHash('sha256').update(token).digest()
   return {
     // A report is an object of some 500 bytes.
@@ -22,37 +17,29 @@ export function createReceiptReader({ token }: TelegramSettings): ReceiptReader 
   }
 }
 
-const outcomes: Readonly<Record<string, 'delivered' | 'failed' | undefined>> = {
-  delivered: 'delivered',
-  read: 'delivered',
-  expired: 'failed',
-  revoked: 'failed',
-  // A final status follows.
-  sent: undefined,
-}
+const outcomeOf = outcomesBy({
+  delivered: 'delivered read',
+  failed: 'expired revoked',
+  notFinal: 'sent',
+})
 
 function parseReport(request: ReceiptRequest, key: Buffer): ParsedReceipts {
-  if (!isSigned(request, key)) return { ok: false, reason: 'forged' }
+  if (!isSigned(request, key)) return forged
   const report = parseObject(request.rawBody.toString())
-  if (typeof report?.request_id !== 'string') return { ok: false, reason: 'malformed' }
+  if (typeof report?.request_id !== 'string') return malformed
   const { request_id: messageId, payload, delivery_status: delivery, is_refunded } = report
-  const reply = { status: 200, contentType: 'text/plain', body: '' }
   // A report about a code that a person entered has no news of its delivery.
-  if (!isObject(delivery)) return { ok: true, receipts: [], reply }
+  if (!isObject(delivery)) return understood([])
   const { status, updated_at: seconds } = delivery
-  const isKnown = typeof status === 'string' && Object.hasOwn(outcomes, status)
-  if (!isKnown) return { ok: true, receipts: [unreadable], reply }
-  const outcome = outcomes[status]
-  if (!outcome) return { ok: true, receipts: [], reply }
-  const receipt = {
+  const outcome = outcomeOf(status)
+  const reading = readingOf(outcome, {
     messageId,
-    outcome,
-    ...(typeof payload === 'string' && payload !== '' ? { noticeId: payload } : {}),
-    ...(Number.isSafeInteger(seconds) ? { at: Number(seconds) * 1_000 } : {}),
-    ...(outcome === 'failed' ? { detail: `telegram ${status}` } : {}),
-    ...(is_refunded === true ? { isRefunded: true as const } : {}),
-  }
-  return { ok: true, receipts: [receipt], reply }
+    noticeId: typeof payload === 'string' && payload !== '' ? payload : undefined,
+    at: Number.isSafeInteger(seconds) ? Number(seconds) * 1_000 : undefined,
+    detail: outcome === 'failed' ? `telegram ${status}` : undefined,
+    isRefunded: is_refunded === true || undefined,
+  })
+  return understood([reading])
 }
 
 /** HMAC-SHA-256 of the timestamp, a line feed and the body. Its key is the SHA-256 of the token. */

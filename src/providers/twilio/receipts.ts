@@ -1,10 +1,6 @@
 import { optOutIn } from '../../base/opt-out.ts'
-import {
-  type ParsedReceipts,
-  type ReceiptReader,
-  type ReceiptRequest,
-  unreadable,
-} from '../../base/receipt.ts'
+import type { ParsedReceipts, ReceiptReader, ReceiptRequest } from '../../base/receipt.ts'
+import { forged, malformed, outcomesBy, readingOf, understood } from '../receipt-readers.ts'
 import { callbackUrl, type TwilioSettings } from './settings.ts'
 import { isSignedByTwilio } from './signature.ts'
 
@@ -19,37 +15,13 @@ export function createReceiptReader(settings: TwilioSettings): ReceiptReader {
   }
 }
 
-const outcomes: Readonly<Record<string, 'delivered' | 'failed'>> = {
-  delivered: 'delivered',
-  read: 'delivered',
-  failed: 'failed',
-  undelivered: 'failed',
-  canceled: 'failed',
-  // Statuses of calls. A mailbox that answers counts as a person.
-  completed: 'delivered',
-  busy: 'failed',
-  'no-answer': 'failed',
-}
-
-const otherStatuses = [
-  'accepted',
-  'scheduled',
-  'queued',
-  'sending',
-  'sent',
-  'receiving',
-  'received',
-  'initiated',
-  'ringing',
-  'in-progress',
-  'answered',
-]
-
-/** A call that failed has no error but its status. */
-function reasonOf(form: URLSearchParams): string | undefined {
-  const status = form.get('CallStatus')
-  return status && outcomes[status] === 'failed' ? `twilio ${status}` : undefined
-}
+const outcomeOf = outcomesBy({
+  // The last one is of a call. A mailbox that answers counts as a person.
+  delivered: 'delivered read completed',
+  failed: 'failed undelivered canceled busy no-answer',
+  notFinal:
+    'accepted scheduled queued sending sent receiving received initiated ringing in-progress answered',
+})
 
 /** Checks the signature against the address in the settings. A proxy may have changed the address of the request. */
 function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): ParsedReceipts {
@@ -57,35 +29,27 @@ function parseReceipts(request: ReceiptRequest, settings: TwilioSettings): Parse
   const reference = typeof noticeId === 'string' && noticeId !== '' ? noticeId : undefined
   const url = callbackUrl(settings, reference)
   const form = new URLSearchParams(request.rawBody.toString())
-  if (form.size > maxFields) return { ok: false, reason: 'malformed' }
+  if (form.size > maxFields) return malformed
   const signature = request.headers['x-twilio-signature']
   if (!url || !isSignedByTwilio(settings.authToken, url, form, signature)) {
-    return { ok: false, reason: 'forged' }
+    return forged
   }
   const fromPerson = readIncoming(form)
   if (fromPerson) return fromPerson
   const messageId = form.get('MessageSid') ?? form.get('CallSid')
   const status = form.get('MessageStatus') ?? form.get('CallStatus')
-  if (!messageId || !status) return { ok: false, reason: 'malformed' }
-  const outcome = Object.hasOwn(outcomes, status) ? outcomes[status] : undefined
+  if (!messageId || !status) return malformed
+  const outcome = outcomeOf(status)
   const code = form.get('ErrorCode')
-  const receipt = outcome && {
-    messageId,
-    noticeId: reference,
-    outcome,
-    detail: code && /^\d{1,6}$/.test(code) ? `twilio ${code}` : reasonOf(form),
-  }
-  const isKnown = outcome !== undefined || otherStatuses.includes(status)
-  return {
-    ok: true,
-    // An unknown status is counted. Twilio does not correct it, so it gets no error.
-    receipts: isKnown ? (receipt ? [receipt] : []) : [unreadable],
-    reply: { status: 204, contentType: 'text/plain', body: '' },
-  }
+  // A call that failed has no error but its status.
+  const reason = outcome === 'failed' && form.has('CallStatus') ? `twilio ${status}` : undefined
+  const detail = code && /^\d{1,6}$/.test(code) ? `twilio ${code}` : reason
+  const reading = readingOf(outcome, { messageId, noticeId: reference, detail })
+  return understood([reading], { status: 204 })
 }
 
 /** TwiML without an instruction: Twilio sends nothing back. */
-const noReply = { status: 200, contentType: 'text/xml', body: '<Response></Response>' }
+const noReply = { contentType: 'text/xml', body: '<Response></Response>' }
 
 /**
  * A message of a person, at the same address. `OptOutType` is Twilio's own reading of the text, in any language
@@ -97,5 +61,5 @@ function readIncoming(form: URLSearchParams): ParsedReceipts | undefined {
     return undefined
   }
   const optOut = optOutIn(number, type ?? body ?? '')
-  return { ok: true, receipts: [], optOuts: optOut ? [optOut] : [], reply: noReply }
+  return { ...understood([], noReply), optOuts: optOut ? [optOut] : [] }
 }

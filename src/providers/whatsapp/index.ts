@@ -1,53 +1,72 @@
-import { createHttpClient, retryAfterMs } from '../../base/http-client.ts'
+import { z } from 'zod'
+import { retryAfterMs } from '../../base/http-client.ts'
 import { isObject, parseObject } from '../../base/json.ts'
-import { addressBelow, createHttpProvider, type HttpAnswer } from '../http-provider.ts'
-import type { Message, Provider, SendResult } from '../provider.ts'
-import type { ProviderDeps, ProviderKind } from '../provider-kind.ts'
+import { addressBelow, defineHttpKind, type Http, type HttpAnswer } from '../http-provider.ts'
+import type { Message, SendResult } from '../provider.ts'
 import { accepted } from '../send-result.ts'
-import { findVendorTemplate } from '../vendor-templates.ts'
+import { findVendorTemplate, vendorTemplates } from '../vendor-templates.ts'
 import { resultOfError } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
-import { type WhatsappSettings, whatsappSettings } from './settings.ts'
+
+const approved = z.strictObject({
+  /** The name and the language of the approved template, as Meta spells them. */
+  name: z
+    .string()
+    .regex(/^[a-z0-9_]{1,512}$/, 'must be a name of a template, such as verification_code'),
+  language: z
+    .string()
+    .regex(/^[a-z]{2,3}(_[A-Za-z]{2,4}){0,2}$/, 'must be a language of Meta, such as en_US'),
+})
+
+const settings = z.strictObject({
+  /** The id of the sending number, not the number. */
+  phoneNumberId: z
+    .string()
+    .regex(/^\d{1,32}$/, 'must be the id of the number, which has digits only'),
+  accessToken: z.string().min(1),
+  /** The secret of the app, with which Meta signs receipts. Without it, receipts are refused. */
+  appSecret: z.string().min(1).optional(),
+  /** The text that Meta repeats when the address for receipts is entered. */
+  verifyToken: z.string().min(1).optional(),
+  /** Approved authentication templates, by template and locale of Postern. */
+  templates: vendorTemplates(approved),
+  endpoint: z.url({ protocol: /^https?$/ }).default('https://graph.facebook.com/v23.0'),
+})
+
+type Settings = z.infer<typeof settings>
 
 /**
  * WhatsApp by Meta's Cloud API. A business may begin a conversation only with approved templates, and for codes only with
  * authentication templates. Their text is fixed; Postern gives them the code. The notice id is the message's
  * `biz_opaque_callback_data`, which receipts repeat. Meta does not detect repeats.
  */
-export const whatsapp: ProviderKind<WhatsappSettings> = {
+export const whatsapp = defineHttpKind({
   kind: 'whatsapp',
   channels: ['whatsapp'],
-  settings: whatsappSettings,
-  create: createWhatsapp,
-  probe: probeWhatsapp,
+  settings,
+  connect: connectWhatsapp,
   createReceiptReader,
-}
+  probe: {
+    call: (settings) => ({
+      method: 'GET',
+      url: `${addressOf(settings)}?fields=id`,
+      headers: { authorization: `Bearer ${settings.accessToken}` },
+    }),
+    faultIn({ status, body }, { phoneNumberId }) {
+      if (status === 401) return 'whatsapp refuses this accessToken'
+      if (status !== 200) return `whatsapp answers ${status}`
+      const isKnown = parseObject(body)?.id === phoneNumberId
+      return isKnown ? undefined : 'whatsapp does not know this phoneNumberId'
+    },
+  },
+})
 
 /** The longest code of an authentication template. */
 const longestCode = 15
 
-const addressOf = ({ endpoint, phoneNumberId }: WhatsappSettings) =>
-  addressBelow(endpoint, phoneNumberId)
+const addressOf = ({ endpoint, phoneNumberId }: Settings) => addressBelow(endpoint, phoneNumberId)
 
-async function probeWhatsapp(
-  settings: WhatsappSettings,
-  timeoutMs: number,
-): Promise<string | undefined> {
-  const client = createHttpClient(timeoutMs)
-  const url = `${addressOf(settings)}?fields=id`
-  const headers = { authorization: `Bearer ${settings.accessToken}` }
-  const outcome = await client.call({ method: 'GET', url, headers }, new AbortController().signal)
-  client.close()
-  if (outcome.kind !== 'answered') return `whatsapp: ${outcome.reason}`
-  if (outcome.status === 401) return 'whatsapp refuses this accessToken'
-  if (outcome.status !== 200) return `whatsapp answers ${outcome.status}`
-  return parseObject(outcome.body)?.id === settings.phoneNumberId
-    ? undefined
-    : 'whatsapp does not know this phoneNumberId'
-}
-
-function createWhatsapp(name: string, settings: WhatsappSettings, deps: ProviderDeps): Provider {
-  const { ask, notUnderstood, providerWith } = createHttpProvider(whatsapp, name, deps)
+function connectWhatsapp({ ask, notUnderstood, clock }: Http, settings: Settings) {
   const url = `${addressOf(settings)}/messages`
   const headers = {
     authorization: `Bearer ${settings.accessToken}`,
@@ -78,8 +97,7 @@ function createWhatsapp(name: string, settings: WhatsappSettings, deps: Provider
       },
       biz_opaque_callback_data: message.noticeId,
     })
-    const call = { method: 'POST', url, headers, body } as const
-    const { result, answer } = await ask(call, signal, errorIn)
+    const { result, answer } = await ask({ url, headers, body }, signal, errorIn)
     if (result) return result
     const messages = parseObject(answer.body)?.messages
     const [sent] = Array.isArray(messages) ? messages : []
@@ -94,11 +112,11 @@ function createWhatsapp(name: string, settings: WhatsappSettings, deps: Provider
     const code = codeIn(answer)
     if (code === undefined) return undefined
     const named = answer.headers['retry-after']
-    const waitMs = named && retryAfterMs(answer.headers, deps.clock(), 1_000)
+    const waitMs = named && retryAfterMs(answer.headers, clock(), 1_000)
     return resultOfError(code, waitMs || undefined)
   }
 
-  return providerWith({ send })
+  return { send }
 }
 
 function codeIn({ body }: HttpAnswer): number | undefined {

@@ -1,26 +1,39 @@
 import { createHmac } from 'node:crypto'
+import { isForeignId } from '../../base/ids.ts'
 import { isObject, parseObject } from '../../base/json.ts'
 import {
   type ParsedReceipts,
-  type Receipt,
   type ReceiptHead,
   type ReceiptReader,
   type ReceiptRequest,
   unreadable,
 } from '../../base/receipt.ts'
 import { isSameSecret } from '../../crypto/same-secret.ts'
-import type { WhatsappSettings } from './settings.ts'
+import {
+  forged,
+  malformed,
+  maxUnprovenBytes,
+  outcomesBy,
+  type Reading,
+  readingOf,
+  understood,
+} from '../receipt-readers.ts'
+
+interface Settings {
+  readonly phoneNumberId: string
+  readonly appSecret?: string | undefined
+  readonly verifyToken?: string | undefined
+}
 
 /**
  * Meta's webhook for one app: receipts, messages of people, and news of the account. A receipt is found by the id of its
  * message. It need not name the number: since 2026 a person can hide it.
  */
-export function createReceiptReader(settings: WhatsappSettings): ReceiptReader {
+export function createReceiptReader(settings: Settings): ReceiptReader {
   return {
     // When the address is entered, Meta asks for a repeat of a text by GET.
     readsQuery: true,
-    // A limit for strangers (I21): the signature covers the whole body.
-    maxBodyBytes: 49_152,
+    maxBodyBytes: maxUnprovenBytes,
     mayBeGenuine: (head) =>
       typeof head.headers['x-hub-signature-256'] === 'string' || isHandshake(head),
     parse: (request) => parseWebhook(request, settings),
@@ -29,21 +42,18 @@ export function createReceiptReader(settings: WhatsappSettings): ReceiptReader {
 
 const isHandshake = ({ query }: ReceiptHead) => query['hub.mode'] === 'subscribe'
 
-function parseWebhook(request: ReceiptRequest, settings: WhatsappSettings): ParsedReceipts {
+function parseWebhook(request: ReceiptRequest, settings: Settings): ParsedReceipts {
   const { headers, query, rawBody } = request
   if (rawBody.length === 0 && isHandshake(request)) return answerHandshake(query, settings)
-  if (!isSigned(rawBody, headers['x-hub-signature-256'], settings.appSecret)) {
-    return { ok: false, reason: 'forged' }
-  }
+  if (!isSigned(rawBody, headers['x-hub-signature-256'], settings.appSecret)) return forged
   const webhook = parseObject(rawBody.toString())
-  if (!webhook || !Array.isArray(webhook.entry)) return { ok: false, reason: 'malformed' }
+  if (!webhook || !Array.isArray(webhook.entry)) return malformed
   const values = itemsIn(webhook.entry)
     .flatMap(({ changes }) => itemsIn(changes))
     .flatMap(({ value }) => (isObject(value) ? [value] : []))
   // An app can have several numbers, and all of them call the same address.
   const own = values.filter(({ metadata }) => isOf(settings.phoneNumberId, metadata))
-  const receipts = own.flatMap(({ statuses }) => itemsIn(statuses)).flatMap(readStatus)
-  return { ok: true, receipts, reply: { status: 200, contentType: 'text/plain', body: '' } }
+  return understood(own.flatMap(({ statuses }) => itemsIn(statuses)).map(readStatus))
 }
 
 const itemsIn = (list: unknown): Record<string, unknown>[] =>
@@ -56,15 +66,11 @@ function isOf(phoneNumberId: string, metadata: unknown): boolean {
 
 function answerHandshake(
   { 'hub.verify_token': token, 'hub.challenge': challenge }: ReceiptHead['query'],
-  { verifyToken }: WhatsappSettings,
+  { verifyToken }: Settings,
 ): ParsedReceipts {
   const isMeta = verifyToken && typeof token === 'string' && isSameSecret(token, verifyToken)
-  if (!isMeta) return { ok: false, reason: 'forged' }
-  if (typeof challenge !== 'string' || !/^[\x20-\x7e]{1,200}$/.test(challenge)) {
-    return { ok: false, reason: 'malformed' }
-  }
-  const reply = { status: 200, contentType: 'text/plain', body: challenge }
-  return { ok: true, receipts: [], reply }
+  if (!isMeta) return forged
+  return isForeignId(challenge) ? understood([], { body: challenge }) : malformed
 }
 
 function isSigned(body: Buffer, signature: unknown, appSecret: string | undefined): boolean {
@@ -73,33 +79,21 @@ function isSigned(body: Buffer, signature: unknown, appSecret: string | undefine
   return isSameSecret(signature, `sha256=${hmac}`)
 }
 
-const outcomes: Readonly<Record<string, 'delivered' | 'failed' | undefined>> = {
-  delivered: 'delivered',
-  read: 'delivered',
-  played: 'delivered',
+const outcomeOf = outcomesBy({
+  delivered: 'delivered read played',
   failed: 'failed',
-  // A final status follows.
-  sent: undefined,
-}
+  notFinal: 'sent',
+})
 
-function readStatus(status: Record<string, unknown>): Receipt[] {
+function readStatus(status: Record<string, unknown>): Reading {
   const { id, status: name, timestamp, biz_opaque_callback_data: reference, errors } = status
-  if (typeof id !== 'string' || typeof name !== 'string' || !Object.hasOwn(outcomes, name)) {
-    // Counted. Meta does not correct it, so it gets no error.
-    return [unreadable]
-  }
-  const outcome = outcomes[name]
-  if (!outcome) return []
-  const [error] = itemsIn(errors)
-  const code = Number(error?.code)
+  if (typeof id !== 'string') return unreadable
+  const code = Number(itemsIn(errors)[0]?.code)
   const seconds = Number(timestamp)
-  return [
-    {
-      messageId: id,
-      outcome,
-      ...(typeof reference === 'string' ? { noticeId: reference } : {}),
-      ...(Number.isSafeInteger(seconds) ? { at: seconds * 1_000 } : {}),
-      ...(Number.isSafeInteger(code) ? { detail: `whatsapp ${code}` } : {}),
-    },
-  ]
+  return readingOf(outcomeOf(name), {
+    messageId: id,
+    noticeId: typeof reference === 'string' ? reference : undefined,
+    at: Number.isSafeInteger(seconds) ? seconds * 1_000 : undefined,
+    detail: Number.isSafeInteger(code) ? `whatsapp ${code}` : undefined,
+  })
 }

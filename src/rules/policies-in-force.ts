@@ -6,11 +6,12 @@
  * These policies have separate counts, so tests take nothing from real sends. A stand-in for the recipient would
  * create a new count with every request, and anyone can send to an open test number.
  */
-import { fieldsThat } from './key-fields.ts'
-import { isSendPolicy, testPolicyOf } from './policies.ts'
+import { type Policies, parsePolicies, type RawPolicies } from '../limiter/index.ts'
+import { fieldsThatAre } from './key-fields.ts'
+import { isSendPolicy, type PageRules, testPolicyOf, withPageRules } from './policies.ts'
 
 /** Rules by price are left out too: nothing is sent, so nothing is spent. */
-const ofRecipient = fieldsThat(({ isOfRecipient }) => isOfRecipient)
+const ofRecipient = fieldsThatAre('ofRecipient')
 
 type Rule = { readonly key: string; readonly permits?: unknown }
 type Entry = Rule | { readonly include: string }
@@ -49,4 +50,19 @@ function rulesOf(all: Readonly<Record<string, readonly Entry[]>>, name: string):
 
 function isAboutRecipient({ key, permits }: Rule): boolean {
   return ofRecipient.some((field) => key.includes(`{${field}}`) || permits === field)
+}
+
+/**
+ * The policies that a checked policy file puts in force: its policies, the policies for pages, and if the file has test
+ * recipients, the variants for them.
+ */
+export function policiesInForce(file: {
+  readonly policies: Readonly<Record<string, unknown>>
+  readonly browser: PageRules
+  readonly testing: { readonly recipients: readonly unknown[] }
+}): { raw: RawPolicies; policies: Policies } {
+  const all = withPageRules(file.policies, file.browser) as RawPolicies
+  const raw = file.testing.recipients.length > 0 ? withTestPolicies(all) : all
+  const parsed = parsePolicies(raw)
+  return { raw, policies: parsed.ok ? parsed.policies : {} }
 }

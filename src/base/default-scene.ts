@@ -1,2 +1,0 @@
-/** The scene of a code whose request names none. */
-export const defaultScene = 'default'
