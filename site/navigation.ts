@@ -141,7 +141,7 @@ export const english = {
 }
 
 export const chinese = {
-  description: '可自托管的短信与邮件验证码、通知服务，限额精确',
+  description: '可自托管的验证码与通知服务：短信、邮件、电话、WhatsApp、Telegram，限额精确',
   themeConfig: {
     nav: [
       { text: '快速开始', link: '/zh/start' },

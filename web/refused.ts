@@ -27,7 +27,7 @@ export function createRefused(parts: Omit<Parts, 'refused' | 'view' | 'work'>): 
     const way = during === 'next' ? sent?.way : undefined
     if (way && (waitMs || about === 'address')) {
       // Only the next way was refused, perhaps its address. The code and its number stay.
-      name = 'canResend'
+      name = 'notSent'
       about = ''
       if (!waitMs) delete way.next
     }

@@ -100,9 +100,9 @@ export function createSending(parts: Parts & { onSent: (channel: Channel) => voi
 
   /** `failed`: the text about the way before. */
   function sent(to: string, sinceMs: number, answer: Sent | SentWay, failed?: TextName): void {
-    const { id, to: shownTo, codeLength, expiresAt, resendAt, lockedForMs = 0 } = answer
-    const { way } = answer as Partial<SentWay>
-    const { channel } = way ?? (answer as Sent)
+    const about = answer as Sent & Partial<SentWay>
+    const { id, to: shownTo, codeLength, expiresAt, resendAt, lockedForMs = 0, way } = about
+    const { channel } = way ?? about
     const { sent: earlier } = state
     // The id of a verification is as old as its first way.
     const isSame = earlier?.id === id
@@ -121,7 +121,8 @@ export function createSending(parts: Parts & { onSent: (channel: Channel) => voi
         id,
         to,
         country: screen.countryNow(),
-        shownTo,
+        // The answer names the number, also for a way by mail.
+        shownTo: way?.channel === 'email' ? settings.email : shownTo,
         codeLength,
         expiresAtMs,
         aheadMs,

@@ -1,5 +1,5 @@
 /** The state of a field, and how time changes it. */
-import { type Channel, kindOf } from './channels.ts'
+import type { Channel } from './channels.ts'
 import type { Held, SentCode } from './saved-code.ts'
 import type { TextName, Values } from './texts.ts'
 
@@ -114,10 +114,11 @@ export const canLeave = ({ busyWith, onAnswer }: State) =>
   busyWith !== 'check' || onAnswer !== undefined
 
 /** `isAgain`: the new code replaces an earlier one. */
-export function sentMessage(channel: Channel, n: number, isAgain = false): Message {
-  const kind = channel === 'voice' ? channel : kindOf(channel)
-  return { name: `${kind}Sent${isAgain ? 'Again' : ''}`, values: { n }, tone: 'plain' }
-}
+export const sentMessage = (channel: Channel, n: number, isAgain = false): Message => ({
+  name: `${channel}Sent${isAgain ? 'Again' : ''}`,
+  values: { n },
+  tone: 'plain',
+})
 
 /** Changes of the state by time alone. Undefined if there are none. */
 export function changedByTime(state: State, to: string): Partial<State> | undefined {

@@ -18,7 +18,8 @@ async function call(path, body) {
     body: body && JSON.stringify(body),
   })
   const result = await answer.json()
-  if (!answer.ok) throw new Error(result.detail)
+  const { detail, errors = [] } = result
+  if (!answer.ok) throw new Error([detail, ...errors.map(({ message }) => message)].join(' '))
   return result
 }
 // #endregion call

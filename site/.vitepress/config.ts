@@ -22,7 +22,8 @@ import { miniSearch } from '../search.ts'
 /** In the page itself, because it is smaller than a request for it. */
 const logo = `data:image/svg+xml,${encodeURIComponent(readFileSync(new URL('../../web/brand/postern.svg', import.meta.url), 'utf8'))}`
 
-const description = 'Self-hosted one-time codes and notices by SMS and email, with exact limits'
+const description =
+  'Self-hosted one-time codes and notices by SMS, email, call, WhatsApp and Telegram, with exact limits'
 const base = '/docs/guide/'
 /** A whole address, if `SITE_URL` has the beginning. */
 const address = `${process.env.SITE_URL ?? ''}${base}`

@@ -29,8 +29,8 @@ export async function loadDemoConfig(env: Env): ReturnType<typeof loadConfig> {
     for (const route of routes) route.use = [only, reserveName]
   }
   policy.routes.voice = [{ use: [callerName] }]
-  policy.workflows = { demo: ['sms', 'voice', 'email'] }
-  policy.browser = { ...policy.browser, workflows: ['demo'] }
+  policy.workflows = { default: ['sms', 'voice', 'email'] }
+  policy.browser = { ...policy.browser, workflows: ['default'] }
   return loadConfig(env, { text: stringify(policy), path })
 }
 

@@ -28,7 +28,7 @@ test('all messages go to one sandbox → another stands behind it, and the first
   expect(Object.keys(file.providers)).toEqual(['box', reserveName, 'caller'])
   expect(switchableIn(file)).toBe('box')
   expect(file.routes.voice[0]?.use.map(({ provider }) => provider)).toEqual(['caller'])
-  expect(file.browser.workflows).toEqual(['demo'])
+  expect(file.browser.workflows).toEqual(['default'])
   expect([...file.links]).toEqual([['signup', 'http://localhost:3000/']])
   const orderOf = (route: (typeof file.routes.sms)[number] | undefined) =>
     route?.use.map(({ provider }) => provider)

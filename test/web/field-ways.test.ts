@@ -148,6 +148,7 @@ test('no question while the page is hidden, digits are typed, or no way is left'
   latest = 3
   await partsOf(page).code.fill('')
   await said(page).toContain('The SMS failed. A code of 4 digits is on its way.')
+  expect(await page.locator('.postern-label:visible').textContent()).toContain(email)
   await laterBy(page, 100_000)
   await drawnAgain(page)
   expect(questions()).toBe(1)
@@ -165,7 +166,9 @@ test.each([
     )
     await send(page)
     await nextLink(page, 'Call me instead').click()
-    await said(page).toContain('you can request a new one now')
+    await said(page).toContain(
+      'cannot be sent this way now. If it does not arrive, you can request a new one now.',
+    )
     expect(await nextLink(page, 'Call me instead').isVisible()).toBe(false)
     expect(await partsOf(page).code.isVisible()).toBe(true)
     expect(await focused(page)).toBe('postern-code')
@@ -178,7 +181,9 @@ test('a limit refuses the next way → its link waits, a new code does not, and 
   )
   await send(page)
   await nextLink(page, 'Call me instead').click()
-  await said(page).toContain('you can request a new one now')
+  await said(page).toContain(
+    'cannot be sent this way now. If it does not arrive, you can request a new one now.',
+  )
   expect(await nextLink(page, 'Call me instead').isVisible()).toBe(false)
   expect(await nextLink(page, 'Send again').textContent()).toBe('Send again')
   expect(await focused(page)).toBe('postern-code')
@@ -235,6 +240,8 @@ test('several channels to one number → each link leads to the next one and kee
   expect(asked[1]?.body).toMatchObject({ channel: 'voice', to })
   await nextLink(page, 'Send it by WhatsApp').click()
   expect(await address.getAttribute('type')).toBe('tel')
+  await partsOf(page).send.click()
+  await said(page).toContain('A code of 4 digits comes by WhatsApp.')
   await nextLink(page, 'Use email instead').click()
   expect(await address.getAttribute('type')).toBe('email')
   expect(await address.inputValue()).toBe('')

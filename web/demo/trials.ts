@@ -94,7 +94,7 @@ export function createTrials(deps: { hand: Hand; client: PosternClient; server: 
 
     async call() {
       const to = `+861380014${newDigits()}`
-      if (!(await askByForm(to, 'demo'))) return
+      if (!(await askByForm(to, 'default'))) return
       const call = await server.until(({ messages }) => messages.find((one) => one.to === to))
       if (call) tell('callBegan')
     },

@@ -13,7 +13,7 @@ import {
 } from './settings.ts'
 
 /**
- * A provider for tests: it delivers to a list in Redis, which `GET /sandbox/messages` shows. It supports both channels,
+ * A provider for tests: it delivers to a list in Redis, which `GET /sandbox/messages` shows. It supports every channel,
  * stores the texts as a person would see them, and can simulate every fault of a real provider.
  */
 export const sandbox: ProviderKind<SandboxSettings> = {
