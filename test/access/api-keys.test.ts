@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { createKeyToken, keyKindOf } from '../../src/access/key-token.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
@@ -75,7 +75,6 @@ test('a key with an end: good until then, then null, also while PostgreSQL is aw
   const { id, token } = await direct.create({ name: 'short', app: 'shop', livesMs: 600_000 })
   const { token: endless } = await direct.create({ name: 'long', app: 'shop' })
   vi.useFakeTimers({ toFake: ['performance'] })
-  onTestFinished(() => void vi.useRealTimers())
   expect(await keys.authenticate(token)).toEqual({ id, app: 'shop', kind: 'secret', origins: [] })
   expect(await keys.authenticate(endless)).not.toBe(null)
   proxy.cut()
@@ -249,7 +248,6 @@ test('find: an unknown key is asked for again after 5 s, and not sooner', async 
   vi.advanceTimersByTime(1)
   await keys.authenticate(stranger)
   expect(asked() - before).toBe(2)
-  vi.useRealTimers()
 })
 
 test('the cache of unknown keys is bounded: the oldest are looked up again', async () => {

@@ -70,7 +70,6 @@ test('a new origin and an ended one are known after a second', async () => {
   vi.advanceTimersByTime(1_000)
   await eventually(async () => !(await origins.has('https://new.example')))
   expect(asked()).toBe(3)
-  vi.useRealTimers()
 })
 
 test('PostgreSQL away: the last answer stays good; without one it is Unavailable, and requested once a second', async () => {

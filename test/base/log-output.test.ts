@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { Writable } from 'node:stream'
 import { expect, test, vi } from 'vitest'
 import { createLogOutput } from '../../src/base/log-output.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 /** Like Node's standard output: a failed write is also an event, and the next write is tried. */
@@ -30,8 +30,7 @@ function standIn() {
 function outputOver(stream: Writable) {
   const onDropped = vi.fn<(lines: number) => void>()
   const onResumed = vi.fn<(dropped: number) => void>()
-  const output = createLogOutput(stream, { onDropped, onResumed })
-  releaseLater(() => output.close())
+  const output = closeLater(createLogOutput(stream, { onDropped, onResumed }))
   const dropped = () => onDropped.mock.calls.reduce((sum, [lines]) => sum + lines, 0)
   return { output, dropped, onResumed }
 }

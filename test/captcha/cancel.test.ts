@@ -5,7 +5,7 @@ import { type CodeOwner, createCodeStore } from '../../src/captcha/code-store.ts
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -20,8 +20,7 @@ async function start() {
   const connection = connectRedis(proxy.through(redis.url), 'code', () => {})
   releaseLater(() => connection.disconnect())
   const secrets = createSecrets('s'.repeat(32))
-  const codes = createCodeStore(connection, secrets, options)
-  releaseLater(() => codes.close())
+  const codes = closeLater(createCodeStore(connection, secrets, options))
   const owner: CodeOwner = { app: 'web', scene: 'login', channel: 'sms', to: `+86138${++people}` }
   const id = newId()
   await eventually(() => codes.remember(owner, id, '0042', 'the refund'))

@@ -11,7 +11,7 @@ import { connectRedis } from '../../src/storage/redis.ts'
 import { testMetrics } from '../tools/metrics.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { startSiteverify } from '../tools/siteverify.ts'
 import { solveChallenge } from '../tools/solve-challenge.ts'
 import { eventually } from '../tools/wait.ts'
@@ -43,8 +43,7 @@ async function openRoom(kind: ChallengeKind = altcha, redis = server.connect()) 
   roomCount += 1
   const metrics = testMetrics()
   const keyPrefix = `${server.prefix}${roomCount}:`
-  const challenges = createChallenges({ kind, redis: await redis, keyPrefix, metrics })
-  releaseLater(() => challenges.close())
+  const challenges = closeLater(createChallenges({ kind, redis: await redis, keyPrefix, metrics }))
   return {
     ...challenges,
     /** The request of a page. */
@@ -126,8 +125,10 @@ test('Redis remembers an answer for as long as it could be given again, and noth
 
 test('Redis away: unavailable, and the answer is still good when it is back', async () => {
   const own = await ownRedis()
-  const redis = connectRedis(own.url, 'command', () => {})
-  releaseLater(() => redis.disconnect())
+  const redis = closeLater(
+    connectRedis(own.url, 'command', () => {}),
+    'disconnect',
+  )
   await eventually(() => redis.status === 'ready')
   const room = await openRoom(altcha, Promise.resolve(redis))
   const answer = await room.answer()

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { newPhone, otherThan } from '../tools/people.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
@@ -15,10 +16,6 @@ const policies = {
 const postern = await startPostern({ policyFile: { policies } })
 
 let people = 0
-function newPerson(): string {
-  people += 1
-  return `+86138009${String(people).padStart(5, '0')}`
-}
 function newAddress(): string {
   people += 1
   return `2001:db8:0:${people.toString(16)}::1`
@@ -30,14 +27,13 @@ async function sendTo(to: string): Promise<string> {
 }
 const check = (to: string, code: string, ip: string) =>
   postern.post('/v1/captchas/check', { channel: 'sms', to, code, ip })
-const otherThan = (code: string) => String((Number(code) + 1) % 10_000).padStart(4, '0')
 
 test('a pass with a number of one’s own wins back no guess at the numbers of others: of 40 from one address 10 are compared', async () => {
-  const [own, ip] = [newPerson(), newAddress()]
+  const [own, ip] = [newPhone(), newAddress()]
   let compared = 0
   for (let guess = 0; guess < 40; guess++) {
     // A new number for each guess, so that only the address can be limited.
-    const other = newPerson()
+    const other = newPhone()
     await postern.post('/v1/captchas', { channel: 'sms', to: other })
     const { status } = await check(other, '0000', ip)
     // One of 10,000 guesses is right.
@@ -51,13 +47,13 @@ test('a pass with a number of one’s own wins back no guess at the numbers of o
 test('people who share an address and type their codes right are not locked out, however many they are', async () => {
   const ip = newAddress()
   for (let person = 0; person < 30; person++) {
-    const to = newPerson()
+    const to = newPhone()
     expect((await check(to, await sendTo(to), ip)).status).toBe(200)
   }
 })
 
 test('a pass forgives the misses at its recipient, and a rule that is no lockout counts it like any use', async () => {
-  const to = newPerson()
+  const to = newPhone()
   const guess = (code: string) => check(to, code, newAddress())
   const first = await sendTo(to)
   for (const wrong of [1, 2]) {
@@ -83,13 +79,13 @@ test('Redis stands still under forty right checks: every one that is 503 passes 
   })
   const codes: { to: string; code: string }[] = []
   while (codes.length < 40) {
-    const to = newPerson()
+    const to = newPhone()
     codes.push({ to, code: await sendTo(to) })
   }
   const statusOf = async (one: (typeof codes)[number]) =>
     (await api.post('/v1/captchas/check', { channel: 'sms', ...one })).status
   // Connected, and Redis knows the script.
-  await eventually(async () => expect(await statusOf({ to: newPerson(), code: '0000' })).toBe(410))
+  await eventually(async () => expect(await statusOf({ to: newPhone(), code: '0000' })).toBe(410))
 
   const answers = codes.map(statusOf)
   proxy.stall()

@@ -9,7 +9,7 @@ import { createLimiter } from '../../src/limiter/index.ts'
 import { type ConnectionRole, connectRedis } from '../../src/storage/redis.ts'
 import type { OwnServer } from '../tools/own-servers.ts'
 import { ownCluster } from '../tools/redis-topologies.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const people = Array.from({ length: 12 }, (_, nth) => `+86138001380${String(nth).padStart(2, '0')}`)
@@ -37,8 +37,10 @@ describe('a node of a cluster closes its connections after the command and befor
   })
 
   async function connect(role: ConnectionRole) {
-    const redis = connectRedis(url, role, () => {})
-    releaseLater(() => redis.disconnect())
+    const redis = closeLater(
+      connectRedis(url, role, () => {}),
+      'disconnect',
+    )
     await eventually(() => redis.get('x').then(() => true))
     await Promise.all((redis as Cluster).nodes().map((node) => node.ping()))
     return redis
@@ -128,8 +130,7 @@ describe('a node of a cluster closes its connections after the command and befor
   test.each(rounds)(
     'I23, round %i: a pass whose use ended in an error can be used, once',
     async (round) => {
-      const once = createOnce(await connect('command'), 300_000)
-      releaseLater(() => once.close())
+      const once = closeLater(createOnce(await connect('command'), 300_000))
       const passes = people.map((to) => `test:pass:${round}:${to}`)
       const taken = await killDuring(round, () =>
         Promise.allSettled(passes.map((pass) => once.take(pass, newId(), 300_000))),
@@ -177,8 +178,7 @@ describe('a node of a cluster closes its connections after the command and befor
 
   test('a slot moves to another node → each use is answered, once, while it moves and after', async () => {
     const redis = await connect('command')
-    const once = createOnce(redis, 300_000)
-    releaseLater(() => once.close())
+    const once = closeLater(createOnce(redis, 300_000))
     const [from, to] = killers as [Redis, Redis]
     const ids = await Promise.all([from, to].map((node) => node.call('CLUSTER', 'MYID')))
     // The first node has the first third of the slots.

@@ -5,7 +5,7 @@ import { type CodeOwner, createCodeStore } from '../../src/captcha/code-store.ts
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -13,8 +13,7 @@ const redis = await testRedis()
 const open = (connection: Awaited<ReturnType<typeof redis.connect>>) => {
   const secrets = createSecrets('the first secret, of thirty-two bytes or more')
   const options = { keyPrefix: redis.prefix, ttlMs: 300_000, triesPerCode: 3 }
-  const store = createCodeStore(connection, secrets, options)
-  releaseLater(() => store.close())
+  const store = closeLater(createCodeStore(connection, secrets, options))
   return store
 }
 const store = open(await redis.connect('code'))
@@ -84,8 +83,10 @@ test('several notices with one code: one budget per lane', async () => {
 
 test('a guess in a known browser whose answer is lost is given back to its lane (I23)', async () => {
   const proxy = await startTcpProxy(Number(new URL(redis.url).port))
-  const client = connectRedis(proxy.through(redis.url), 'code', () => {})
-  releaseLater(() => client.disconnect())
+  const client = closeLater(
+    connectRedis(proxy.through(redis.url), 'code', () => {}),
+    'disconnect',
+  )
   await eventually(() => client.ping())
   const away = open(client as never)
   const [owner, id] = [newOwner(), newId()]

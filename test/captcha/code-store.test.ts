@@ -9,7 +9,7 @@ import { createSecrets, type Secrets } from '../../src/crypto/secrets.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -20,8 +20,7 @@ const options = { keyPrefix: redis.prefix, ttlMs: 300_000, triesPerCode: 3 }
 const connections = await Promise.all([1, 2, 3, 4].map(() => redis.connect('code')))
 function openStore(by: Secrets = createSecrets(oldSecret), over: object = {}, connection = 0) {
   const client = connections[connection] as (typeof connections)[number]
-  const store = createCodeStore(client, by, { ...options, ...over })
-  releaseLater(() => store.close())
+  const store = closeLater(createCodeStore(client, by, { ...options, ...over }))
   return store
 }
 const stores = connections.map((_, connection) => openStore(undefined, {}, connection))
@@ -47,10 +46,11 @@ function otherCode(code: string): string {
 
 /** A store at another address of Redis. */
 function storeAt(url: string) {
-  const client = connectRedis(url, 'code', () => {})
-  releaseLater(() => client.disconnect())
-  const codes = createCodeStore(client, createSecrets(oldSecret), options)
-  releaseLater(() => codes.close())
+  const client = closeLater(
+    connectRedis(url, 'code', () => {}),
+    'disconnect',
+  )
+  const codes = closeLater(createCodeStore(client, createSecrets(oldSecret), options))
   return { client, codes }
 }
 

@@ -16,7 +16,7 @@ import { createSigningKeys } from '../../src/captcha/signing-keys.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -29,8 +29,7 @@ const open = (secret = first, previous?: string, client = redis) =>
   createKnownBrowsers({ redis: client, keyPrefix, secrets: createSecrets(secret, previous) })
 const openPasses = async () => {
   const secrets = createSecrets(first)
-  const passes = await createPasses({ redis, keyPrefix, secrets, nowMs: Date.now })
-  releaseLater(() => passes.close())
+  const passes = closeLater(await createPasses({ redis, keyPrefix, secrets, nowMs: Date.now }))
   return passes
 }
 
@@ -210,8 +209,10 @@ test('a rotated secret: tokens of the previous one stay good, and a reset reache
 
 test('Redis away: a genuine token is a 503, a forged one a stranger, and a right code gets no token but its answer', async () => {
   const proxy = await startTcpProxy(Number(new URL(url).port))
-  const client = connectRedis(proxy.through(url), 'command', () => {})
-  releaseLater(() => client.disconnect())
+  const client = closeLater(
+    connectRedis(proxy.through(url), 'command', () => {}),
+    'disconnect',
+  )
   await eventually(() => client.ping())
   const browsers = await open(first, undefined, client as never)
   const owner = newOwner()

@@ -6,7 +6,7 @@ import { createSigningKey } from '../../src/captcha/signing-keys.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -125,8 +125,10 @@ test.each([
   ['the connection is cut', 'cut'],
 ] as const)('a question that ends in 503 because %s uses no pass up (I23)', async (_, how) => {
   const proxy = await startTcpProxy(Number(new URL(url).port))
-  const client = connectRedis(proxy.through(url), 'command', () => {})
-  releaseLater(() => client.disconnect())
+  const client = closeLater(
+    connectRedis(proxy.through(url), 'command', () => {}),
+    'disconnect',
+  )
   const passes = await createPasses({
     redis: client,
     keyPrefix,

@@ -1,14 +1,12 @@
 /** `refund: passed`: the uses of a send are given back when its code passes. */
 import { expect, test } from 'vitest'
+import { newPhone } from '../tools/people.ts'
 import { startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { eventually } from '../tools/wait.ts'
 
 const unverified = { name: 'unverified', key: '{country}', sliding: '3 per 24h', refund: 'passed' }
 const all = { name: 'all', key: '{app}', sliding: '20 per 24h' }
-
-let phoneCount = 0
-const newPhone = () => `+86138007${String(++phoneCount).padStart(5, '0')}`
 
 async function open(captcha: readonly object[], more: object = {}) {
   const policies = { captcha, notice: [], check: [] }

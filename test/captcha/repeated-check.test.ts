@@ -4,8 +4,9 @@ import { expect, test } from 'vitest'
 import { type CodeOwner, createCodeStore } from '../../src/captcha/code-store.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
+import { newPhone, otherThan } from '../tools/people.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -13,12 +14,8 @@ const captcha = [{ name: 'day', key: '{to}', sliding: '2 per 1d', refund: 'passe
 const check = [{ name: 'guesses', key: '{to}', sliding: '3 per 1h' }]
 const postern = await startPostern({ policyFile: { policies: { ...noLimits, captcha, check } } })
 
-let people = 0
-const newPerson = () => `+86138008${String(++people).padStart(5, '0')}`
-const otherThan = (code: string) => String((Number(code) + 1) % 10_000).padStart(4, '0')
-
 async function sendOne() {
-  const asked = { channel: 'sms', to: newPerson() }
+  const asked = { channel: 'sms', to: newPhone() }
   const { body } = await postern.post('/v1/captchas', asked)
   return { ...asked, id: body.id as string, code: await postern.codeFor(body.id) }
 }
@@ -51,7 +48,7 @@ test.each([
   ['no id', () => ({ id: undefined })],
   ['another id', () => ({ id: '019aa000-0000-7000-8000-000000000000' })],
   ['another scene', () => ({ scene: 'other' })],
-  ['another recipient', () => ({ to: newPerson() })],
+  ['another recipient', () => ({ to: newPhone() })],
 ])('a repeat with %s → 410', async (_, change) => {
   const one = await sendOne()
   expect((await checkOf(one)).status).toBe(200)
@@ -71,11 +68,10 @@ test('a check without an id, and a resend, are not repeatable', async () => {
   expect((await checkOf(one)).status).toBe(410)
 })
 
-const owner = (): CodeOwner => ({ app: 'shop', scene: 'login', channel: 'sms', to: newPerson() })
+const owner = (): CodeOwner => ({ app: 'shop', scene: 'login', channel: 'sms', to: newPhone() })
 const secrets = createSecrets('a secret of at least thirty-two bytes')
 const options = { keyPrefix: 'repeats:', ttlMs: 300_000, triesPerCode: 3 }
-const store = createCodeStore(await postern.redis.connect('code'), secrets, options)
-releaseLater(() => store.close())
+const store = closeLater(createCodeStore(await postern.redis.connect('code'), secrets, options))
 const keyId = randomUUID()
 
 test('I4: 1,000 right checks at once with one id by one key → one passes, and all get its proof', async () => {
@@ -114,8 +110,7 @@ test('the answer of the right check is lost, and its repeat comes before the tak
   const proxy = await startTcpProxy(Number(new URL(postern.redis.url).port))
   const client = connectRedis(proxy.through(postern.redis.url), 'code', () => {})
   releaseLater(() => client.disconnect())
-  const lossy = createCodeStore(client, secrets, options)
-  releaseLater(() => lossy.close())
+  const lossy = closeLater(createCodeStore(client, secrets, options))
   const [one, id] = [owner(), randomUUID()]
   await eventually(() => lossy.look(one).then(() => true))
   await store.remember(one, id, '0042', 'refund')

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createSiteverify } from '../../src/captcha/siteverify.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { startSiteverify } from '../tools/siteverify.ts'
 
 const asked = {
@@ -11,8 +11,7 @@ const asked = {
 
 async function openKind(kind: 'turnstile' | 'hcaptcha' = 'turnstile', secret = 'the secret') {
   const far = await startSiteverify('the secret')
-  const challenge = createSiteverify({ kind, siteKey: 'site', secret, url: far.url })
-  releaseLater(() => challenge.close())
+  const challenge = closeLater(createSiteverify({ kind, siteKey: 'site', secret, url: far.url }))
   return { far, challenge }
 }
 

@@ -21,7 +21,7 @@ import type { Caller } from '../../src/rules/caller.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
 import { noKnownBrowsers } from '../tools/no-known-browsers.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const runs = Number(process.env.WORKFLOW_RUNS ?? 60)
@@ -38,8 +38,7 @@ const database = databaseAt(url, 30)
 const secrets = createSecrets('a secret of at least thirty-two bytes')
 const options = { keyPrefix: redis.prefix, ttlMs: 300_000, triesPerCode: budget }
 const connection = await redis.connect('code')
-const codes = createCodeStore(connection, secrets, options)
-releaseLater(() => codes.close())
+const codes = closeLater(createCodeStore(connection, secrets, options))
 const notices = createNoticeStore(database, { claimTtlMs: 10_000 })
 // biome-ignore lint/suspicious/noExplicitAny: the test counts nothing
 const silent: any = new Proxy({}, { get: () => ({ inc() {}, observe() {} }) })

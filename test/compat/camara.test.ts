@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { apiKey } from '../tools/api-key.ts'
+import { newPhone, otherThan } from '../tools/people.ts'
 import { noLimits, type RequestOptions, startPostern } from '../tools/postern.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -14,9 +15,6 @@ const postern = await startPostern({
 })
 const base = '/one-time-password-sms/v1'
 const ofProduct = (code: string) => `ONE_TIME_PASSWORD_SMS.${code}`
-
-let people = 0
-const newPhone = () => `+86138003${String(++people).padStart(5, '0')}`
 
 const sendTo = (
   phoneNumber: string,
@@ -32,14 +30,12 @@ async function sent(to = newPhone()): Promise<{ to: string; id: string; code: st
   return { to, id, code: await postern.codeFor(id) }
 }
 
-const wrongFor = (code: string) => (code === '0000' ? '1111' : '0000')
-
 async function failed(to?: string) {
   const made = await sent(to)
   for (const _ of [1, 2]) {
-    expect((await validate(made.id, wrongFor(made.code))).body.code).toBe(ofProduct('INVALID_OTP'))
+    expect((await validate(made.id, otherThan(made.code))).body.code).toBe(ofProduct('INVALID_OTP'))
   }
-  expect((await validate(made.id, wrongFor(made.code))).body.code).toBe(
+  expect((await validate(made.id, otherThan(made.code))).body.code).toBe(
     ofProduct('VERIFICATION_FAILED'),
   )
   return made
@@ -141,7 +137,7 @@ describe('ids', () => {
   test('out of tries: the right code and every later call are VERIFICATION_FAILED, through lock, new code and expiry', async () => {
     const { to, id, code } = await failed()
     const expectFailed = async () => {
-      for (const typed of [code, wrongFor(code), 'ABC123']) {
+      for (const typed of [code, otherThan(code), 'ABC123']) {
         const { status, body } = await validate(id, typed)
         expect([status, body.code]).toEqual([400, ofProduct('VERIFICATION_FAILED')])
       }

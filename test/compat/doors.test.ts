@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { apiKey } from '../tools/api-key.ts'
+import { newPhone } from '../tools/people.ts'
 import { startPostern } from '../tools/postern.ts'
 
 const va = `VA${'a'.repeat(32)}`
@@ -28,8 +29,6 @@ const postern = await startPostern({
 const otherApp = await apiKey(postern.database, { app: 'other' })
 const ended = await apiKey(postern.database, { expiresAt: new Date(Date.now() - 1_000) })
 
-let people = 0
-const newPhone = () => `+86138007${String(++people).padStart(5, '0')}`
 const basic = (key: string) =>
   `Basic ${Buffer.from(`AC${'0'.repeat(32)}:${key}`).toString('base64')}`
 const twilioForm = (path: string, form: Record<string, string>, key: string) =>

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { signWebhook } from '../../src/crypto/standard-webhooks.ts'
 import { clientOf, noLimits, startPostern } from '../tools/postern.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const secretOf = (seed: string) => `whsec_${Buffer.from(seed.padEnd(32, '.')).toString('base64')}`
@@ -449,8 +449,7 @@ describe('strangers', () => {
 
   test('I21: a call without a signature is refused before a byte of its body', async () => {
     const { hostname, port } = new URL(postern.url)
-    const socket = connect(Number(port), hostname)
-    releaseLater(() => socket.destroy())
+    const socket = closeLater(connect(Number(port), hostname), 'destroy')
     let received = ''
     socket.on('data', (bytes) => {
       received += bytes.toString()

@@ -9,7 +9,7 @@ import { createSectionChecks, loadConfig } from '../../src/main/load-config.ts'
 import { testDatabase } from '../tools/database.ts'
 import { clientOf, noLimits, posternEnv, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const folder = mkdtempSync(join(inject('runFolder'), 'refused-'))
@@ -77,8 +77,7 @@ test('403 with the reason, for sends and checks; a reload refuses others at once
   const startRole = async (role: 'api' | 'worker') => {
     const roles = { api: role === 'api', worker: role === 'worker' }
     const options = { keyPrefix: redis.prefix, quietMs: 0 }
-    const running = await start(await configNow(), roles, options)
-    releaseLater(() => running.close())
+    const running = closeLater(await start(await configNow(), roles, options))
     return running
   }
   const running = await startRole('api')

@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from 'vitest'
 import { untilFinal } from '../delivery/notices.ts'
+import { newPhone, otherThan } from '../tools/people.ts'
 import { eventually } from '../tools/wait.ts'
 import { type Client, openConsole } from './open-console.ts'
 
@@ -39,8 +40,6 @@ const operator = await createOperator()
 const anna = client()
 await anna.signIn(operator.token)
 
-let count = 0
-const newNumber = () => `+8613800${String(++count).padStart(6, '0')}`
 const maskOf = (number: string) => `+8613****${number.slice(-4)}`
 const send = (to: string, more = {}, key = postern.key) =>
   postern.post('/v1/captchas', { channel: 'sms', to, ...more }, { key })
@@ -53,7 +52,6 @@ const storyWith = (to: string, ...words: string[]) =>
   })
 /** The addresses of the story's forms. */
 const addressIn = (text: string) => /action="(\/story\/[^"]+)\/reset"/.exec(text)?.[1] ?? ''
-const wrong = (code: string) => String((Number(code) + 1) % 10_000).padStart(4, '0')
 
 describe('the search', () => {
   test.each([
@@ -67,7 +65,7 @@ describe('the search', () => {
   })
 
   test('takes a notice id in capitals, and marks that notice in its story', async () => {
-    const to = newNumber()
+    const to = newPhone()
     const { body } = await send(to)
     const { text } = await find(` ${body.id.toUpperCase()} `)
     expect(text).toContain(`<h1>${maskOf(to)}</h1>`)
@@ -91,11 +89,11 @@ describe('the search', () => {
 
   test('an unknown notice id: 404; a wrong IP address: 422', async () => {
     expect((await find('019aa000-0000-7000-8000-000000000000')).status).toBe(404)
-    expect((await find(newNumber(), anna, { ip: '1.2.3' })).status).toBe(422)
+    expect((await find(newPhone(), anna, { ip: '1.2.3' })).status).toBe(422)
   })
 
   test('the recipient is in no address, and a sealed one that was changed is 404', async () => {
-    const to = newNumber()
+    const to = newPhone()
     const csrf = /name="csrf" value="([^"]+)"/.exec((await anna.get('/')).text)?.[1] as string
     const { headers } = await anna.post('/search', { q: to, csrf })
     const path = headers.get('location') as string
@@ -111,7 +109,7 @@ describe('the search', () => {
 
 describe('the story', () => {
   test('asked, sent, refused by which rule and until when; what is allowed when', async () => {
-    const to = newNumber()
+    const to = newPhone()
     const { body } = await send(to, { scene: 'login' })
     await postern.messageFor(body.id)
     await send(to, { scene: 'login' })
@@ -124,7 +122,7 @@ describe('the story', () => {
   })
 
   test('the trace of a sampled send, by the id that a collector searches for', async () => {
-    const [traced, plain] = [newNumber(), newNumber()]
+    const [traced, plain] = [newPhone(), newPhone()]
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
     const { body } = await send(traced)
     await postern.database.pool.query('UPDATE notice SET trace_parent = $2 WHERE id = $1', [
@@ -139,7 +137,7 @@ describe('the story', () => {
   })
 
   test('many calls of one outage are one entry: how many, and until when', async () => {
-    const to = newNumber()
+    const to = newPhone()
     const { body } = await send(to)
     // Until then, the worker can write over the attempts.
     await untilFinal(postern, [body.id])
@@ -159,9 +157,9 @@ describe('the story', () => {
   })
 
   test('checked wrongly until it locked', async () => {
-    const to = newNumber()
+    const to = newPhone()
     const { body } = await send(to)
-    const code = wrong(await postern.codeFor(body.id))
+    const code = otherThan(await postern.codeFor(body.id))
     for (let tries = 0; tries < 4; tries++) {
       await postern.post('/v1/captchas/check', { channel: 'sms', to, code })
     }
@@ -181,7 +179,7 @@ describe('the story', () => {
   })
 
   test('a known browser: its limits and tries stand beside those for strangers, and a reset ends it', async () => {
-    const to = newNumber()
+    const to = newPhone()
     const code = await postern.codeFor((await send(to)).body.id)
     const check = { channel: 'sms', to, code, known: true }
     const { known } = (await postern.post('/v1/captchas/check', check)).body
@@ -197,7 +195,7 @@ describe('the story', () => {
   })
 
   test('no code, no whole number, nowhere', async () => {
-    const to = newNumber()
+    const to = newPhone()
     const { body } = await send(to)
     const code = await postern.codeFor(body.id)
     await storyWith(to, 'sandbox: accepted it')
@@ -220,7 +218,7 @@ describe('the story', () => {
   })
 
   test('words of callers are text: a scene is plain, a reason is escaped', async () => {
-    const to = newNumber()
+    const to = newPhone()
     await send(to)
     const address = addressIn((await find(to)).text)
     const reason = `<b onmouseover=alert(1)>"quoted" & 'so'`
@@ -232,7 +230,7 @@ describe('the story', () => {
   })
 
   test('a notice whose recipient has left the tables: the notice alone', async () => {
-    const { body } = await send(newNumber())
+    const { body } = await send(newPhone())
     await postern.messageFor(body.id)
     await postern.database.pool.query('UPDATE notice SET recipient = NULL WHERE id = $1', [body.id])
     const { status, text } = await anna.get(`/notices/${body.id}`)
@@ -244,7 +242,7 @@ describe('the story', () => {
 
 describe('reset', () => {
   test('lets the next code be sent at once, and stands in the story with name and reason', async () => {
-    const to = newNumber()
+    const to = newPhone()
     await send(to)
     expect((await send(to)).status).toBe(429)
     const address = addressIn((await find(to)).text)
@@ -266,7 +264,7 @@ describe('reset', () => {
       'contains the recipient',
     ],
   ])('%s: 422, nothing recorded, and no refresh loses the form', async (_, form, says) => {
-    const to = newNumber()
+    const to = newPhone()
     const address = addressIn((await find(to)).text)
     const reason = form.reason.replace('NUMBER', to)
     const { status, text } = await anna.submit(`${address}/reset`, {
@@ -285,7 +283,7 @@ describe('reset', () => {
 test.each(['reset', 'reveal'])(
   '%s by a form that names no app: 404, and nothing recorded',
   async (name) => {
-    const to = newNumber()
+    const to = newPhone()
     const address = addressIn((await find(to)).text)
     const form = { limits: 'on', reason: 'ticket 13' }
     expect((await anna.submit(`${address}/${name}`, form)).status).toBe(404)
@@ -296,7 +294,7 @@ test.each(['reset', 'reveal'])(
 
 describe('the whole recipient', () => {
   test('is shown to who asked, with a reason that is recorded first; to no other operator, and not for ever', async () => {
-    const to = newNumber()
+    const to = newPhone()
     const address = addressIn((await find(to)).text)
     const { text } = await anna.submit(`${address}/reveal`, { app: 'default', reason: 'ticket 12' })
     expect(text).toContain(`<h1>${to}</h1>`)
@@ -314,7 +312,7 @@ describe('the whole recipient', () => {
   })
 
   test('without a reason: 422, masked, nothing recorded', async () => {
-    const to = newNumber()
+    const to = newPhone()
     const address = addressIn((await find(to)).text)
     const { status, text } = await anna.submit(`${address}/reveal`, { app: 'default', reason: '' })
     expect(status).toBe(422)
@@ -346,7 +344,7 @@ describe('apps', () => {
         return one
       }),
     )
-    const to = newNumber()
+    const to = newPhone()
     const address = addressIn((await find(to, kim)).text)
     for (const colleague of [lee, anna]) {
       expect((await colleague?.get(address))?.text).toContain(`<h1>${maskOf(to)}</h1>`)
@@ -360,7 +358,7 @@ describe('apps', () => {
 
   test('an operator of every app is led to the one that knows the recipient, refusals alone included', async () => {
     const shop = (await keys.create({ name: 'shop', app: 'shop' })).token
-    const to = newNumber()
+    const to = newPhone()
     await send(to, {}, shop)
     const { text } = await find(to)
     expect(text).toMatch(/app=shop" aria-current="true">shop</)
@@ -369,7 +367,7 @@ describe('apps', () => {
   })
 
   test('an operator of one app sees neither the notices, the keys, the operations nor the stories of another', async () => {
-    const to = newNumber()
+    const to = newPhone()
     const { body } = await send(to)
     const address = addressIn((await find(to)).text)
     await anna.submit(`${address}/reset`, {

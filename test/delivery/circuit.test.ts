@@ -1,10 +1,8 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { createCircuit, type Passage } from '../../src/delivery/circuit.ts'
 import type { SendResult } from '../../src/providers/provider.ts'
 
 beforeEach(() => void vi.useFakeTimers())
-afterEach(() => void vi.useRealTimers())
-
 const accepted: SendResult = { kind: 'accepted' }
 const unavailable: SendResult = { kind: 'unavailable', detail: 'no' }
 

@@ -742,7 +742,6 @@ describe('answers of a provider', () => {
     const { guarded } = guardedOf('a', [postponed(90_000), accepted])
     const id = await created({ ttlMs: 3_600_000 })
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
-    releaseLater(() => void vi.useRealTimers())
     await worker([guarded])(id)
     vi.useRealTimers()
     const waitMs = retryInMs(await worker([guarded])(id))

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { createGuardedProvider, type Wish } from '../../src/delivery/guarded-provider.ts'
 import type { AcquireSendPermit } from '../../src/delivery/provider-limits.ts'
 import type { Deferred } from '../../src/delivery/return-times.ts'
@@ -362,7 +362,6 @@ describe('a provider that is known to be fast', () => {
   test('the next message has its turn before a slot is free, and its call when one is', async () => {
     // A message that had its turn gives it back after 250 ms.
     vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] })
-    onTestFinished(() => void vi.useRealTimers())
     const { sendTo, calls, end } = await busy()
     let isClaimed = false
     const claim = async () => {
@@ -437,7 +436,6 @@ const down = { kind: 'unavailable', detail: 'down' } as const
 
 describe('its breaker is open', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] }))
-  afterEach(() => void vi.useRealTimers())
 
   async function broken() {
     let answer: SendResult = down
@@ -600,7 +598,6 @@ test('two calls under way are throttled: the latest end holds, in either order o
 
 test('calls without an answer hold all connections: while the circuit is open, no message waits for one of them, although a probe is due', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] })
-  onTestFinished(() => void vi.useRealTimers())
   const answers: (() => void)[] = []
   const send = () => new Promise<SendResult>((resolve) => answers.push(() => resolve(accepted)))
   const { sendTo, circuit } = open(send, { answerTimeoutMs: 600_000 })

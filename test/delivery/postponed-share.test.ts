@@ -53,7 +53,6 @@ test('answers that are not about whether a message can be accepted now do not co
 
 test('recipients of more than ten minutes ago do not count, and without further answers it ends', () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
-  onTestFinished(() => void vi.useRealTimers())
   const { share, changes, add } = open()
   add(postponed, 10)
   vi.advanceTimersByTime(599_000)

@@ -6,7 +6,7 @@ import {
 } from '../../src/delivery/provider-limits.ts'
 import { createLimiter } from '../../src/limiter/index.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const server = await testRedis()
@@ -17,8 +17,7 @@ let count = 0
 function provider(entry: ProviderLimits, other?: { keyPrefix: string }) {
   if (!other) count += 1
   const keyPrefix = other?.keyPrefix ?? `${server.prefix}${count}:`
-  const limiter = createLimiter({ policies: {}, redis, keyPrefix, deadlineMs: 2_000 })
-  releaseLater(() => limiter.close())
+  const limiter = closeLater(createLimiter({ policies: {}, redis, keyPrefix, deadlineMs: 2_000 }))
   const permits = createSendPermits({ limiter, redis, keyPrefix }, { phone: entry })
   const { acquireSendPermit, setLimits } = permits
   const permit = (to: string, isUrgent: boolean, calls?: number) =>

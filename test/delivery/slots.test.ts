@@ -133,7 +133,6 @@ test('slots: those sent away come back as the line moves, by the usual time of a
     { granted: false, retryInMs: 300 },
   ])
   slots.close()
-  vi.useRealTimers()
 })
 
 test('slots: one that needs more slots than are free is dismissed → the one behind it goes on', async () => {

@@ -2,15 +2,14 @@ import { expect, test } from 'vitest'
 import type { ProviderState } from '../../src/delivery/circuit.ts'
 import { readWorkerNotes, startWorkerNotes } from '../../src/delivery/worker-notes.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const { client: redis, prefix: keyPrefix } = await testRedis()
 const read = () => readWorkerNotes(redis, keyPrefix)
 
 function startOne(look: () => Record<string, ProviderState>) {
-  const notes = startWorkerNotes({ redis, keyPrefix, look, spacingMs: 50 })
-  releaseLater(() => notes.stop())
+  const notes = closeLater(startWorkerNotes({ redis, keyPrefix, look, spacingMs: 50 }), 'stop')
   return notes
 }
 

@@ -14,7 +14,7 @@ import { connectRedis } from '../../src/storage/redis.ts'
 import { testMetrics } from '../tools/metrics.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { type TestRedis, testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 import { freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
@@ -160,8 +160,10 @@ describe('liveness is progress', () => {
     releaseLater(() => redis.client.call('ACL', 'DELUSER', user))
     const url = new URL(redis.url)
     Object.assign(url, { username: user, password: 'pass' })
-    const connection = connectRedis(url.href, 'worker', () => {})
-    releaseLater(() => connection.disconnect())
+    const connection = closeLater(
+      connectRedis(url.href, 'worker', () => {}),
+      'disconnect',
+    )
     const queue = await openQueue(redis)
     const [delivered, failures]: [string[], string[]] = [[], []]
     startWorker({
@@ -211,8 +213,7 @@ describe('a job of several notices', () => {
     const redis = await testRedis()
     const connection = await redis.connect('producer')
     const queue = await openQueue(redis)
-    const producer = createProducer(connection, redis.prefix)
-    releaseLater(() => producer.close())
+    const producer = closeLater(createProducer(connection, redis.prefix))
     const start = async () =>
       startWorker({
         ...{ keyPrefix: redis.prefix, concurrency, deliver, producer },
@@ -323,8 +324,10 @@ test('a worker ends if its Redis was never there, has gone, never answers, or fa
     const proxy = await startTcpProxy(Number(new URL(url).port))
     const keyPrefix = `${prefix}${proxy.port}:`
     if (!before.test('ready')) proxy[fail]()
-    const connection = connectRedis(proxy.through(url), 'worker', () => {})
-    releaseLater(() => connection.disconnect())
+    const connection = closeLater(
+      connectRedis(proxy.through(url), 'worker', () => {}),
+      'disconnect',
+    )
     const duplicate = vi.spyOn(connection as Redis, 'duplicate')
     const worker = startWorker({ connection, keyPrefix })
     const reads = duplicate.mock.results[0]?.value as Redis

@@ -10,7 +10,7 @@ import { beforeAll, expect, test } from 'vitest'
 import type { DemoState } from '../../web/demo/demo-state.ts'
 import { launchBrowser } from '../tools/browser.ts'
 import { childrenOf } from '../tools/own-servers.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 import { eventually } from '../tools/wait.ts'
 import { type Demo, isRunning, startDemo } from './start-demo.ts'
@@ -21,8 +21,7 @@ const faults: string[] = []
 beforeAll(async () => {
   demo = await startDemo()
   const browser = await launchBrowser()
-  const context = await browser.newContext({ locale: 'en-GB' })
-  releaseLater(() => context.close())
+  const context = closeLater(await browser.newContext({ locale: 'en-GB' }))
   page = await context.newPage()
   // The page shows refusals on purpose, and the browser reports each as a failed load.
   page.on('console', (message) => {

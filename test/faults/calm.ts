@@ -12,7 +12,7 @@ import {
   freshPhone,
   startFleet,
 } from '../tools/fleet.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { startSmtp } from '../tools/smtp.ts'
 import { eventually } from '../tools/wait.ts'
 import type { Fault } from './fault.ts'
@@ -60,8 +60,7 @@ async function startCalmFleet(options: Pick<FleetOptions, 'workers'>): Promise<C
       })
     },
   })
-  const smsc = await startSmppFarEnd({ answer: (to) => visit('smsc', to) })
-  releaseLater(() => smsc.close())
+  const smsc = closeLater(await startSmppFarEnd({ answer: (to) => visit('smsc', to) }))
   const fleet = await startFleet({
     ...options,
     policyFile: (url) => ({

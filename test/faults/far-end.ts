@@ -7,7 +7,7 @@ import { startAliyunFarEnd } from '../providers/far-ends/aliyun.ts'
 import { startSmppFarEnd } from '../providers/far-ends/smpp.ts'
 import { startFarEnd, takesAll } from '../tools/far-end.ts'
 import { type Fleet, farEndSecret, freshPhone, startFleet } from '../tools/fleet.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { startSmtp } from '../tools/smtp.ts'
 import { eventually } from '../tools/wait.ts'
 import { calm } from './calm.ts'
@@ -131,8 +131,7 @@ const f16: Fault = {
   proves: 'I1',
   async prove() {
     const key = { id: 'LTAI5tFaults', secret: 'a secret of the vendor' }
-    const vendor = await startAliyunFarEnd(key)
-    releaseLater(() => vendor.close())
+    const vendor = closeLater(await startAliyunFarEnd(key))
     const fleet = await startFleet({
       policyFile: {
         providers: {
@@ -420,8 +419,7 @@ const f32: Fault = {
   proves: 'I1, I8, I13',
   async prove() {
     const smscIds = ['\u0001\u0002', 'f'.repeat(10_000), 'smsc-1']
-    const smsc = await startSmppFarEnd({ messageId: (n) => smscIds[n - 1] ?? 'more' })
-    releaseLater(() => smsc.close())
+    const smsc = closeLater(await startSmppFarEnd({ messageId: (n) => smscIds[n - 1] ?? 'more' }))
     const fleet = await startFleet({
       policyFile: (url) => ({
         // Each takes one slot. If a slot were kept, nothing more would be sent.

@@ -8,6 +8,7 @@ import pg from 'pg'
 import { afterEach, expect, test, vi } from 'vitest'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createLimiter } from '../../src/limiter/index.ts'
+import { newPhone, otherThan } from '../tools/people.ts'
 import { type Reply, startPostern } from '../tools/postern.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -106,17 +107,10 @@ afterEach(() => {
   failing = undefined
 })
 
-let people = 0
-function newPerson(): string {
-  people += 1
-  return `+86138007${String(people).padStart(5, '0')}`
-}
-
 const send = (to: string, headers = {}) =>
   postern.post('/v1/captchas', { channel: 'sms', to }, { headers })
 const check = (to: string, code: string) =>
   postern.post('/v1/captchas/check', { channel: 'sms', to, code })
-const otherThan = (code: string) => String((Number(code) + 1) % 10_000).padStart(4, '0')
 
 /** Notices of a person that were made and not closed again. */
 async function openNotices(to: string): Promise<string[]> {
@@ -188,7 +182,7 @@ const everyWay = Object.keys(ways) as Way[]
 const inTime = { everyMs: 100, withinMs: 90_000 }
 
 async function newPersonWithCode() {
-  const to = newPerson()
+  const to = newPhone()
   const first = await send(to)
   return { to, firstId: first.body.id as string, code: await codeOf(first.body.id) }
 }
@@ -226,7 +220,7 @@ test.each(everyWay)(
   async (way) => {
     await walk(way, {
       calls: 3,
-      prepare: async () => ({ to: newPerson() }),
+      prepare: async () => ({ to: newPhone() }),
       request: ({ to }) => send(to),
       async holds({ status, body }, { to }) {
         if (status === 202) {
@@ -284,7 +278,7 @@ test.each(everyWay)(
   async (way) => {
     await walk(way, {
       calls: 2,
-      prepare: async () => ({ to: newPerson() }),
+      prepare: async () => ({ to: newPhone() }),
       request: ({ to }) =>
         postern.post('/v1/notices', {
           channel: 'sms',

@@ -13,7 +13,7 @@ import { clientOf, processEnv } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const seconds = Number(process.env.PAGE_FLOOD_SECONDS ?? 12)
@@ -28,8 +28,7 @@ interface Asked {
 
 /** A caller with a separate address. */
 function callerFrom(url: string, localAddress: string, key: string) {
-  const agent = new Agent({ keepAlive: true, maxSockets: 64 })
-  releaseLater(() => agent.destroy())
+  const agent = closeLater(new Agent({ keepAlive: true, maxSockets: 64 }), 'destroy')
   return ({
     path,
     body,
@@ -76,8 +75,10 @@ test(
   `${seconds} s of every call a page may make, from eight addresses, at a Redis with 24 MB of room: what is kept is bounded, and another app's sends are all 202 (I31, F38)`,
   async () => {
     const server = await ownRedis()
-    const redis = connectRedis(server.url, 'command', () => {})
-    releaseLater(() => redis.disconnect())
+    const redis = closeLater(
+      connectRedis(server.url, 'command', () => {}),
+      'disconnect',
+    )
     await eventually(() => redis.status === 'ready')
     const database = await testDatabase()
     const env = processEnv({ redis: { url: server.url } as never, database })

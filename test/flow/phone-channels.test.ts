@@ -7,14 +7,12 @@ import { entry as metaEntry } from '../providers/cases/whatsapp.ts'
 import { startTelegramFarEnd } from '../providers/far-ends/telegram.ts'
 import { startWebhookFarEnd } from '../providers/far-ends/webhook.ts'
 import { startPostern } from '../tools/postern.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const secret = `whsec_${Buffer.from('a secret of twenty-four b').toString('base64')}`
-const caller = await startWebhookFarEnd(secret)
-releaseLater(() => caller.close())
-const gateway = await startTelegramFarEnd(gatewayEntry.token)
-releaseLater(() => gateway.close())
+const caller = closeLater(await startWebhookFarEnd(secret))
+const gateway = closeLater(await startTelegramFarEnd(gatewayEntry.token))
 const { url, key, ...postern } = await startPostern({
   policyFile: {
     providers: {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { newPhone } from '../tools/people.ts'
 import { startPostern } from '../tools/postern.ts'
 import { startSmtp } from '../tools/smtp.ts'
 import { templatesFolder } from '../tools/templates-folder.ts'
@@ -38,11 +39,6 @@ const postern = await startPostern({
   },
 })
 
-let recipientCount = 0
-const newPhone = () => {
-  recipientCount += 1
-  return `+86138001${String(recipientCount).padStart(5, '0')}`
-}
 const welcome = (name: unknown, to = newPhone()) => ({
   channel: 'sms',
   to,

@@ -16,7 +16,7 @@ import { createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { listen } from '../tools/listen.ts'
 import { testMetrics } from '../tools/metrics.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const maxBodyBytes = 20_000
@@ -77,8 +77,7 @@ async function send(
   port: number,
   bytes: string,
 ): Promise<{ socket: Socket; received: () => string }> {
-  const socket = connect(port, '127.0.0.1')
-  releaseLater(() => socket.destroy())
+  const socket = closeLater(connect(port, '127.0.0.1'), 'destroy')
   let received = ''
   socket.on('error', () => {})
   socket.on('data', (chunk) => {

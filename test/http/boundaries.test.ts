@@ -1,5 +1,6 @@
 /** The last value that is accepted, and the first that is not. */
 import { describe, expect, test } from 'vitest'
+import { newPhone } from '../tools/people.ts'
 import { noLimits, type RequestOptions, startPostern } from '../tools/postern.ts'
 import { badRequest, expectRefused } from './ledger.ts'
 
@@ -16,11 +17,6 @@ const postern = await startPostern({
   },
 })
 
-let recipientCount = 0
-const newPhone = () => {
-  recipientCount += 1
-  return `+86138004${String(recipientCount).padStart(5, '0')}`
-}
 const welcome = (name: unknown = 'Ada', more: object = {}) => ({
   channel: 'sms',
   to: newPhone(),

@@ -15,7 +15,7 @@ import { databaseAt, testDatabase } from '../tools/database.ts'
 import { listen } from '../tools/listen.ts'
 import { clientOf, noLimits, posternEnv, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const on = { redis: await testRedis(), database: await testDatabase() }
@@ -423,8 +423,7 @@ describe('readBody', () => {
       })
       const url = await served({ router: app })
       const body = Buffer.alloc(1_000, 'x')
-      const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-      releaseLater(() => agent.destroy())
+      const agent = closeLater(new Agent({ keepAlive: true, maxSockets: 1 }), 'destroy')
       for (let count = 0; count < 30; count++) {
         const headers = { 'content-length': body.length }
         const sending = request(url, { method: 'POST', agent, headers })

@@ -1,4 +1,5 @@
 import { describe, expect, inject, test } from 'vitest'
+import { newPhone, otherThan } from '../tools/people.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { eventually } from '../tools/wait.ts'
 import { openApiAnswers } from './openapi-answers.ts'
@@ -6,11 +7,6 @@ import { openApiAnswers } from './openapi-answers.ts'
 const postern = await startPostern({ policyFile: { policies: noLimits } })
 const { expectPromised } = await openApiAnswers(postern)
 
-let recipientCount = 0
-const newPhone = () => {
-  recipientCount += 1
-  return `+86138001${String(recipientCount).padStart(5, '0')}`
-}
 const send = async (body: Record<string, unknown>) => {
   const reply = await postern.post('/v1/captchas', body)
   expectPromised('post /v1/captchas', reply)
@@ -21,7 +17,6 @@ const check = async (body: Record<string, unknown>) => {
   expectPromised('post /v1/captchas/check', reply)
   return reply
 }
-const otherThan = (code: string, by = 1) => String((Number(code) + by) % 10_000).padStart(4, '0')
 
 describe('POST /v1/captchas', () => {
   test('sms: 202 with what the contract names, the recipient masked, the code nowhere', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { newPhone } from '../tools/people.ts'
 import { startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { startSiteverify } from '../tools/siteverify.ts'
@@ -14,9 +15,6 @@ const policies = {
   notice: [],
   check: [{ name: 'budget', key: '{app}:{to}', sliding: '2 per 24h', mode: 'challenge' }],
 }
-
-let phoneCount = 0
-const newPhone = () => `+86138006${String(++phoneCount).padStart(5, '0')}`
 
 const postern = await startPostern({
   policyFile: { policies, challenge, browser: { rules: [asks] } },

@@ -12,7 +12,7 @@ import { createHttpServer } from '../../src/http/server.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { listen } from '../tools/listen.ts'
 import { testMetrics } from '../tools/metrics.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const keys: Record<string, Key> = {
@@ -62,8 +62,7 @@ async function open() {
   /** Sends a head, and the body if there is one. An announced body can be missing. */
   async function send(key: string, request: Request) {
     const { path = '/work', body = '', length = body.length, head = '' } = request
-    const socket = connect(Number(new URL(url).port), '127.0.0.1')
-    releaseLater(() => socket.destroy())
+    const socket = closeLater(connect(Number(new URL(url).port), '127.0.0.1'), 'destroy')
     let answer = ''
     socket.on('data', (chunk) => {
       answer += chunk

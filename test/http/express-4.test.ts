@@ -8,7 +8,7 @@ import { testDatabase } from '../tools/database.ts'
 import { listen } from '../tools/listen.ts'
 import { noLimits, posternEnv } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 
 const statusCallback = 'https://host.example/otp/v1/receipts/twilio'
 const environment = posternEnv({
@@ -29,8 +29,7 @@ const environment = posternEnv({
     routes: { sms: [{ use: ['twilio'] }], email: [{ use: ['plain'] }] },
   },
 })
-const postern = await createPostern({ environment })
-releaseLater(() => postern.close())
+const postern = closeLater(await createPostern({ environment }))
 
 const parsers: express.RequestHandler = (request, _, next) => {
   request.body ??= {}

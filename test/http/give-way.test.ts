@@ -18,7 +18,7 @@ import { testMetrics } from '../tools/metrics.ts'
 import { noLimits, posternEnv } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 
 /** Asks for answers in one turn of the event loop. Each answer notes the turn in which it is written. */
 function openAsk() {
@@ -206,8 +206,7 @@ test.each([
 )
 
 async function openSocket() {
-  const socket = connect(Number(new URL(url).port), '127.0.0.1')
-  releaseLater(() => socket.destroy())
+  const socket = closeLater(connect(Number(new URL(url).port), '127.0.0.1'), 'destroy')
   await once(socket, 'connect')
   // The server accepts one connection per turn. So it has accepted all of them before the flood.
   await answerOn(socket, wire('GET', '/nothing'))

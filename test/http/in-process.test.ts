@@ -7,9 +7,10 @@ import { createPostern, type Plugin, type ProviderKind } from '../../src/main/cr
 import { testDatabase } from '../tools/database.ts'
 import { listen } from '../tools/listen.ts'
 import { ownRedis } from '../tools/own-servers.ts'
+import { newPhone } from '../tools/people.ts'
 import { clientOf, noLimits, posternEnv } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const on = { redis: await testRedis(), database: await testDatabase() }
@@ -20,16 +21,13 @@ async function open(
 ) {
   const environment = posternEnv({ ...on, policyFile })
   const keyPrefix = on.redis.prefix
-  const postern = await createPostern({ environment, keyPrefix, ...additions })
-  releaseLater(() => postern.close())
+  const postern = closeLater(await createPostern({ environment, keyPrefix, ...additions }))
   const app = express().use(postern.router)
   app.use((_, response) => void response.status(404).send('of the host'))
   const url = await listen(app)
   return { postern, url, ...clientOf(url, environment.BOOTSTRAP_SECRET_KEY as string) }
 }
 
-let people = 0
-const newPhone = () => `+86138001${String(++people).padStart(5, '0')}`
 const app = 'default'
 
 const { postern: shared } = await open()
@@ -246,8 +244,7 @@ describe('the calls in process', () => {
     const away = { DATABASE_URL: 'postgresql://127.0.0.1:1/x', BOOTSTRAP_SECRET_KEY: '' }
     const environment = { ...posternEnv({ ...on }), ...away }
     const keyPrefix = `${on.redis.prefix}away:`
-    const postern = await createPostern({ environment, keyPrefix })
-    releaseLater(() => postern.close())
+    const postern = closeLater(await createPostern({ environment, keyPrefix }))
     const asked = { app, channel: 'sms', to: newPhone() } as const
     expect(await postern.sendCaptcha(asked)).toEqual({ outcome: 'unavailable' })
     await postern.close()
@@ -330,8 +327,7 @@ describe('provider kinds of a host', () => {
     const acme = acmeThat(() => {})
     const environment = posternEnv({ ...on, policyFile })
     const none: ProviderKind<object> = { ...acme, create: async () => ({}) as never } as never
-    const postern = await createPostern({ environment, providerKinds: { acme: none } })
-    releaseLater(() => postern.close())
+    const postern = closeLater(await createPostern({ environment, providerKinds: { acme: none } }))
     expect(() => postern.startWorker()).toThrow(
       'provider "carrier" of kind acme: create returned no provider: ',
     )
@@ -374,8 +370,7 @@ test('openapi.json: one document for every spelling of a mount, and its server i
 
 test('the first call after createPostern finds its servers connected', async () => {
   const environment = { ...posternEnv(on), BOOTSTRAP_SECRET_KEY: undefined }
-  const postern = await createPostern({ environment, keyPrefix: on.redis.prefix })
-  releaseLater(() => postern.close())
+  const postern = closeLater(await createPostern({ environment, keyPrefix: on.redis.prefix }))
   const asked = { app, channel: 'sms', to: newPhone() } as const
   expect(await postern.sendCaptcha(asked)).toMatchObject({ outcome: 'accepted' })
 })

@@ -4,6 +4,7 @@ import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose'
 import { describe, expect, test } from 'vitest'
 import { createApiKeys } from '../../src/access/api-keys.ts'
 import { databaseAt } from '../tools/database.ts'
+import { newPhone, otherThan } from '../tools/people.ts'
 import { startPostern } from '../tools/postern.ts'
 import { eventually } from '../tools/wait.ts'
 import { openApiAnswers } from './openapi-answers.ts'
@@ -26,9 +27,6 @@ const made = await keys.create({
 const page = { key: made.token, headers: { origin } }
 const otherApp = (await keys.create({ name: 'other', app: 'other' })).token
 
-let people = 0
-const newPhone = () => `+86138005${String(++people).padStart(5, '0')}`
-
 async function call(path: string, body: object, options = {}) {
   const reply = await postern.post(path, body, options)
   expectPromised(`post ${path}`, reply)
@@ -38,7 +36,6 @@ const send = (to: string, more = {}, options = {}) =>
   call('/v1/captchas', { channel: 'sms', to, ...more }, options)
 const check = (to: string, code: string, more = {}, options = {}) =>
   call('/v1/captchas/check', { channel: 'sms', to, code, ...more }, options)
-const otherThan = (code: string) => String((Number(code) + 1) % 10_000).padStart(4, '0')
 
 /** Sends a code and types it. */
 async function signIn(to: string, more: object = {}, options = {}) {

@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { listen, listenAtDoors } from '../../src/http/listen.ts'
 import { createHttpServer } from '../../src/http/server.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 /** A machine may have no IPv6, so nothing listens here. */
@@ -37,8 +37,7 @@ test('many new connections: a turn of the event loop accepts more than one, and 
   const perTurn = new Map<number, number>()
   api.on('connection', () => perTurn.set(turn, (perTurn.get(turn) ?? 0) + 1))
   const sockets = Array.from({ length: 64 }, () => {
-    const socket = connect(Number(new URL(url).port), '127.0.0.1')
-    releaseLater(() => socket.destroy())
+    const socket = closeLater(connect(Number(new URL(url).port), '127.0.0.1'), 'destroy')
     return socket
   })
   await eventually(() => [...perTurn.values()].reduce((sum, count) => sum + count, 0) === 64)

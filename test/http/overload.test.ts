@@ -11,7 +11,7 @@ import { createRouter } from '../../src/http/router.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { listen } from '../tools/listen.ts'
 import { testMetrics } from '../tools/metrics.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 /** One request works at a time, and one of each app waits. */
@@ -49,8 +49,7 @@ async function open() {
   })
   const url = await listen(createServer(express().use(router)))
   const send = async (app: string, path = '/work') => {
-    const socket = connect(Number(new URL(url).port), '127.0.0.1')
-    releaseLater(() => socket.destroy())
+    const socket = closeLater(connect(Number(new URL(url).port), '127.0.0.1'), 'destroy')
     let answer = ''
     socket.on('data', (chunk) => {
       answer += chunk

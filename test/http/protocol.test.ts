@@ -8,7 +8,7 @@ import { createHttpServer } from '../../src/http/server.ts'
 import { databaseAt } from '../tools/database.ts'
 import { listen } from '../tools/listen.ts'
 import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { expectRefused } from './ledger.ts'
 import { rawHttp } from './raw-http.ts'
 
@@ -408,8 +408,7 @@ describe('on the wire', () => {
 
   test('requests one after the other: any number is served on one connection', async () => {
     const port = await listening((_request, response) => void response.end('served'))
-    const socket = connect(port, '127.0.0.1')
-    releaseLater(() => socket.destroy())
+    const socket = closeLater(connect(port, '127.0.0.1'), 'destroy')
     for (let count = 0; count < 100; count++) {
       socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
       const [answer] = await once(socket, 'data')
@@ -426,8 +425,7 @@ describe('on the wire', () => {
       },
       { headersMs: 300, requestMs: 300, checkEveryMs: 50, stillMs: 300 },
     )
-    const socket = connect(port, '127.0.0.1').pause()
-    releaseLater(() => socket.destroy())
+    const socket = closeLater(connect(port, '127.0.0.1').pause(), 'destroy')
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
     await isCut
   })

@@ -9,7 +9,7 @@ import { testDatabase } from '../tools/database.ts'
 import { listen } from '../tools/listen.ts'
 import { noLimits, posternEnv, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 
 test('axe finds nothing and nothing is cut off: all closed, two calls open and one being tried, the dialog for a key', async () => {
   const postern = await startPostern({ roles: { api: true, worker: false } })
@@ -50,8 +50,7 @@ test('axe finds nothing and nothing is cut off: all closed, two calls open and o
 test('mounted by a host: a call that is tried goes to the mount', async () => {
   const [redis, database] = [await testRedis(), await testDatabase()]
   const environment = posternEnv({ redis, database, policyFile: { policies: noLimits } })
-  const postern = await createPostern({ environment, keyPrefix: redis.prefix })
-  releaseLater(() => postern.close())
+  const postern = closeLater(await createPostern({ environment, keyPrefix: redis.prefix }))
   const url = await listen(createServer(express().use('/otp', postern.router)))
   const { page } = await openPage(await launchBrowser(), `${url}/otp/docs#/jwks.json/getJwks`)
   const asked = page.waitForRequest(`${url}/otp/.well-known/jwks.json`)

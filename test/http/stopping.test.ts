@@ -12,7 +12,7 @@ import { createHttpServer } from '../../src/http/server.ts'
 import { createUnderWay } from '../../src/http/under-way.ts'
 import { listen } from '../tools/listen.ts'
 import { testMetrics } from '../tools/metrics.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 interface Client {
@@ -27,8 +27,7 @@ async function openServer(app: RequestListener) {
   const server = createHttpServer(app)
   const port = Number(new URL(await listen(server)).port)
   async function open(bytes = ''): Promise<Client> {
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-    releaseLater(() => socket.destroy())
+    const socket = closeLater(connect({ port, host: '127.0.0.1', allowHalfOpen: true }), 'destroy')
     let received = ''
     let ending = 'open'
     socket.on('data', (chunk) => {

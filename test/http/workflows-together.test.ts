@@ -1,6 +1,7 @@
 /** Workflows together with test recipients, challenges of pages, known browsers, prices, and a new SECRET. */
 import { expect, test } from 'vitest'
 import { testDatabase } from '../tools/database.ts'
+import { newPerson, otherThan } from '../tools/people.ts'
 import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -37,14 +38,6 @@ const postern = await startPostern({
   },
 })
 
-let people = 0
-const newPerson = () => {
-  people += 1
-  return {
-    to: `+86138003${String(people).padStart(5, '0')}`,
-    email: `together-${people}@shop.test`,
-  }
-}
 const send = (person: object, options = {}, on: Postern = postern) =>
   on.post('/v1/captchas', { workflow: 'all', ...person }, options)
 const next = (id: string, more = {}, options = {}, on: Postern = postern) =>
@@ -52,7 +45,6 @@ const next = (id: string, more = {}, options = {}, on: Postern = postern) =>
 const check = (id: string, code: string, more = {}, on: Postern = postern) =>
   on.post('/v1/captchas/check', { id, code, ...more })
 const view = async (id: string) => (await postern.get(`/v1/captchas/${id}`)).body
-const otherThan = (code: string) => String((Number(code) + 1) % 1_000_000).padStart(6, '0')
 
 test('a test recipient: each way begins without a message, and the fixed code passes once', async () => {
   const sent = await send({ to: testNumber })

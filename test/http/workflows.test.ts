@@ -1,5 +1,6 @@
 /** Verifications with several ways, over HTTP: sends, next ways, checks, ends. */
 import { describe, expect, test } from 'vitest'
+import { newPerson } from '../tools/people.ts'
 import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
 import { eventually } from '../tools/wait.ts'
@@ -24,12 +25,6 @@ const policyFile = {
 }
 
 const shared = await startPostern({ policyFile, env: { LOG_LEVEL: 'error' } })
-
-let people = 0
-const newPerson = () => {
-  people += 1
-  return { to: `+86138002${String(people).padStart(5, '0')}`, email: `person-${people}@shop.test` }
-}
 
 function of({ post, get, codeFor }: Pick<Postern, 'post' | 'get' | 'codeFor'>) {
   return {

@@ -9,7 +9,7 @@ import {
   rateLimit,
   rateLimitHeaders,
 } from '../../src/limiter/index.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 
 const policies = {
   api: [
@@ -195,8 +195,7 @@ describe('Express middleware', () => {
     const redis = new Redis({ port: 1, host: '127.0.0.1', lazyConnect: true, retryStrategy: null })
     redis.on('error', () => {})
     releaseLater(() => redis.disconnect())
-    const limiter = createLimiter({ policies, redis, deadlineMs: 100 })
-    releaseLater(() => limiter.close())
+    const limiter = closeLater(createLimiter({ policies, redis, deadlineMs: 100 }))
     const url = await serve(limiter)
     const answer = await fetch(`${url}/api`)
     expect(answer.status).toBe(503)

@@ -8,7 +8,7 @@ import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { createLimiter, LimiterUnavailable } from '../../src/limiter/index.ts'
 import { ownRedis } from '../tools/own-servers.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -37,8 +37,7 @@ describe('traps: Redis away', () => {
     const redis = new Redis(url, { retryStrategy: () => 50, ...options })
     redis.on('error', () => {})
     releaseLater(() => redis.disconnect())
-    const limiter = createLimiter({ policies, redis, deadlineMs })
-    releaseLater(() => limiter.close())
+    const limiter = closeLater(createLimiter({ policies, redis, deadlineMs }))
     await new Promise((ready) => redis.once('ready', ready))
     await limiter.acquire('p', { u: 'first, which brings the script' })
     return limiter
@@ -56,8 +55,7 @@ describe('traps: Redis away', () => {
     if (!old || !next) throw new Error('there are two servers')
     const proxy = await startTcpProxy(old.port)
     const ofHost = await limiterTo(proxy.through(old.url))
-    const admin = new Redis(old.url)
-    releaseLater(() => admin.disconnect())
+    const admin = closeLater(new Redis(old.url), 'disconnect')
     proxy.pointAt(next.port)
     await admin.replicaof('127.0.0.1', 1)
     await expect(ofHost.acquire('p', u)).rejects.toThrow('READONLY')
@@ -228,8 +226,7 @@ describe('traps: Redis away', () => {
     const server = await ownRedis()
     const limiter = await limiterTo(server.url)
     for (let use = 0; use < 3; use++) await limiter.acquire('p', u)
-    const admin = new Redis(server.url)
-    releaseLater(() => admin.disconnect())
+    const admin = closeLater(new Redis(server.url), 'disconnect')
     await admin.config('SET', 'maxmemory', '1')
     const error = await limiter.acquire('p', { u: 'new' }).catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(LimiterUnavailable)

@@ -6,7 +6,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { createLimiter, type RawPolicies } from '../../src/limiter/index.ts'
 import { createKeys } from '../../src/limiter/redis/keys.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { realLimiter } from './both-engines.ts'
 
 const u = { u: 'somebody' }
@@ -33,8 +33,7 @@ describe('what the limiter keeps in Redis', () => {
     const name = `limiter-${randomUUID()}`
     await client.acl('SETUSER', name, 'on', '>secret', ...rights.split(' '), '+select')
     releaseLater(() => client.acl('DELUSER', name))
-    const redis = new Redis(url, { username: name, password: 'secret' })
-    releaseLater(() => redis.disconnect())
+    const redis = closeLater(new Redis(url, { username: name, password: 'secret' }), 'disconnect')
     const lockout = { limit: 1, window: '60s', lock: '60s' }
     const limiter = createLimiter({
       policies: { p: [sliding('r', '2 per 1h'), { name: 'l', key: '{u}', lockout }] },
@@ -234,25 +233,21 @@ describe('what the limiter keeps in Redis', () => {
 
   test.each([-10, 0, 10])('I17: a node clock %i minutes off decides the same', async (minutes) => {
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + minutes * 60_000 })
-    try {
-      const policies: RawPolicies = {
-        p: [
-          sliding('a', '2 per 60s'),
-          { name: 'b', key: '{u}', fixed: '3 per 5m' },
-          { name: 'c', key: '{u}', calendar: { limit: 4, cron: '0 0 1 1 *', timezone: 'UTC' } },
-        ],
-      }
-      const { limiter } = await realLimiter(policies, { rememberRefusalsMs: 0 })
-      await limiter.acquire('p', u)
-      const second = await limiter.acquire('p', u)
-      expect(second).toMatchObject({ remaining: [{ left: 0 }, { left: 1 }, { left: 2 }] })
-      const third = await limiter.acquire('p', u)
-      expect(third).toMatchObject({ admitted: false, rule: 'a' })
-      const waitMs = third.admitted ? 0 : third.retryAfterMs
-      expect(waitMs).toBeGreaterThan(50_000)
-      expect(waitMs).toBeLessThanOrEqual(60_000)
-    } finally {
-      vi.useRealTimers()
+    const policies: RawPolicies = {
+      p: [
+        sliding('a', '2 per 60s'),
+        { name: 'b', key: '{u}', fixed: '3 per 5m' },
+        { name: 'c', key: '{u}', calendar: { limit: 4, cron: '0 0 1 1 *', timezone: 'UTC' } },
+      ],
     }
+    const { limiter } = await realLimiter(policies, { rememberRefusalsMs: 0 })
+    await limiter.acquire('p', u)
+    const second = await limiter.acquire('p', u)
+    expect(second).toMatchObject({ remaining: [{ left: 0 }, { left: 1 }, { left: 2 }] })
+    const third = await limiter.acquire('p', u)
+    expect(third).toMatchObject({ admitted: false, rule: 'a' })
+    const waitMs = third.admitted ? 0 : third.retryAfterMs
+    expect(waitMs).toBeGreaterThan(50_000)
+    expect(waitMs).toBeLessThanOrEqual(60_000)
   })
 })

@@ -3,7 +3,7 @@ import { createLimiter, type Limiter, type RawPolicies } from '../../src/limiter
 import type { LimiterRedis } from '../../src/limiter/redis/client.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 import { bothEngines, realLimiter } from './both-engines.ts'
@@ -207,8 +207,7 @@ test('release: when Redis gives no answer it throws, and gives back as soon as R
   const redis = connectRedis(proxy.through(server.url), 'limiter', () => {})
   releaseLater(() => redis.disconnect())
   const policies = { p: [{ name: 'all', key: '{u}', sliding: '10 per 1h' }] }
-  const limiter = createLimiter({ policies, redis, keyPrefix: server.prefix })
-  releaseLater(() => limiter.close())
+  const limiter = closeLater(createLimiter({ policies, redis, keyPrefix: server.prefix }))
   await eventually(() => limiter.acquire('p', u, { requestId: 'r' }))
   proxy.cut()
   await expect(limiter.release('p', u, 'r')).rejects.toMatchObject({ name: 'LimiterUnavailable' })

@@ -4,7 +4,7 @@ import { canonical, canonicalRecord } from '../../src/base/canonical.ts'
 import { createLimiter, LimiterUnavailable } from '../../src/limiter/index.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { bothEngines } from './both-engines.ts'
 
 const policies = {
@@ -54,10 +54,11 @@ describe('S2: the same content to the same phone, at most twice in 60 s', () => 
 
   test('Redis failing means refusing, never unlimited', async () => {
     const server = await ownRedis()
-    const redis = connectRedis(server.url, 'limiter', () => {})
-    releaseLater(() => redis.disconnect())
-    const limiter = createLimiter({ policies, redis })
-    releaseLater(() => limiter.close())
+    const redis = closeLater(
+      connectRedis(server.url, 'limiter', () => {}),
+      'disconnect',
+    )
+    const limiter = closeLater(createLimiter({ policies, redis }))
     await new Promise((ready) => redis.once('ready', ready))
     expect(await limiter.acquire('notice', { dedupe: 'a' })).toMatchObject({ admitted: true })
     await server.kill()

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createLimiter } from '../../src/limiter/index.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { ownSentinel } from '../tools/redis-topologies.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const policies = {
@@ -16,10 +16,11 @@ const policies = {
 describe('behind sentinels', () => {
   test('a failover costs LimiterUnavailable for a while, then the counts are the replica’s', async () => {
     const { url, primary } = await ownSentinel()
-    const redis = connectRedis(url, 'limiter', () => {})
-    releaseLater(() => redis.disconnect())
-    const limiter = createLimiter({ policies, redis, rememberRefusalsMs: 0 })
-    releaseLater(() => limiter.close())
+    const redis = closeLater(
+      connectRedis(url, 'limiter', () => {}),
+      'disconnect',
+    )
+    const limiter = closeLater(createLimiter({ policies, redis, rememberRefusalsMs: 0 }))
     const fields = { ip: '10.3.3.3', to: 'person', text: 'x' }
     await eventually(() => limiter.acquire('captcha', fields))
     await eventually(async () => (await redis.call('WAIT', 1, 100)) === 1)

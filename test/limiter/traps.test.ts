@@ -8,7 +8,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { createLimiter, type RawPolicies } from '../../src/limiter/index.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import { bothEngines, realLimiter } from './both-engines.ts'
 
@@ -335,8 +335,7 @@ describe('traps: what Redis holds', () => {
     releaseLater(() => [redis.disconnect(), copy.disconnect()])
     const limiter = createLimiter({ policies: three, redis, deadlineMs: 2_000 })
     await eventually(() => limiter.acquire('p', u, { requestId: 'a' }))
-    const master = new Redis(server.url)
-    releaseLater(() => master.disconnect())
+    const master = closeLater(new Redis(server.url), 'disconnect')
     const keys = (await master.keys('*')).sort()
     expect(keys).toHaveLength(2)
     await eventually(async () => (await copy.dbsize()) === 2)

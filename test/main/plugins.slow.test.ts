@@ -12,7 +12,7 @@ import { testDatabase } from '../tools/database.ts'
 import { clientOf, noLimits, processEnv } from '../tools/postern.ts'
 import { runCommand, startProcess } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -39,8 +39,7 @@ function settings(policyFile: Record<string, unknown>, files: Record<string, str
 }
 
 test('examples/own-provider: named in plugins:, it sends from a real worker; doctor and policy know it; SIGHUP keeps it', async () => {
-  const farEnd = await conformance.startFarEnd(farEndTools)
-  releaseLater(() => farEnd.close())
+  const farEnd = closeLater(await conformance.startFarEnd(farEndTools))
   const { env, folder, key } = settings({
     providers: { phone: { kind: 'acme', ...conformance.settings(farEnd.port) } },
     routes: { sms: [{ use: ['phone'] }], email: [] },

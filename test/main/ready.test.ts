@@ -13,7 +13,7 @@ import { clientOf, noLimits, type Postern, processEnv, startPostern } from '../t
 import { runCommand, startProcess } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
 import { ownCluster } from '../tools/redis-topologies.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 test('an API that reports ready listens, also when its bootstrap key had to wait', async () => {
@@ -85,8 +85,7 @@ test('a part of the retention fails → its task is counted, and its other parts
 /** One product with separate servers, which the test can stop or freeze. */
 async function startBreakable() {
   const [redis, postgres] = await Promise.all([ownRedis(), ownPostgres()])
-  const redisHand = new Redis(redis.url)
-  releaseLater(() => redisHand.disconnect())
+  const redisHand = closeLater(new Redis(redis.url), 'disconnect')
   const owner = await openClient(postgres.url)
   await owner.query(`CREATE DATABASE product`)
   await owner.query(`CREATE ROLE product LOGIN PASSWORD 'product' BYPASSRLS`)
@@ -283,12 +282,13 @@ describe('I25: /readyz is 503 while no send could succeed, has the reason, and r
 
 test('I25: one master of a cluster out of memory: the whole is not ready, and recovers alone', async () => {
   const { url, nodes } = await ownCluster()
-  const cluster = connectRedis(url, 'command', () => {})
-  releaseLater(() => cluster.disconnect())
+  const cluster = closeLater(
+    connectRedis(url, 'command', () => {}),
+    'disconnect',
+  )
   await eventually(async () => (await lookAtRedis(cluster, 'test:')).reasons.length === 0)
   for (const { url: nodeUrl } of nodes) {
-    const hand = new Redis(nodeUrl)
-    releaseLater(() => hand.disconnect())
+    const hand = closeLater(new Redis(nodeUrl), 'disconnect')
     await hand.config('SET', 'maxmemory', '1')
     expect((await lookAtRedis(cluster, 'test:')).reasons).toEqual([
       'redis is out of memory (maxmemory is reached), so it refuses to write',

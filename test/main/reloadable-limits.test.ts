@@ -7,7 +7,7 @@ import type { Servers } from '../../src/storage/servers.ts'
 import { testMetrics } from '../tools/metrics.ts'
 import { noLimits, posternEnv } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 
 test('a reload that the limiter refuses leaves limiter and policies as they were', async () => {
   const redis = await testRedis()
@@ -21,8 +21,7 @@ test('a reload that the limiter refuses leaves limiter and policies as they were
   const ofApp = [{ name: 'app', key: '{app}', sliding: '9 per 1h' }]
   const started = await configOf({ ofApp })
   const plugin = { name: 'acme', policies: { acme: [{ include: 'ofApp' }] } }
-  const closers = createClosers()
-  releaseLater(() => closers.close())
+  const closers = closeLater(createClosers())
   const limits = createLimits(
     { ...started, plugins: [plugin] },
     { openRedis: () => connection, keyPrefix: redis.prefix } as unknown as Servers,

@@ -11,7 +11,7 @@ import { listen } from '../tools/listen.ts'
 import { clientOf, noLimits, processEnv } from '../tools/postern.ts'
 import { startProcess } from '../tools/processes.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const [redis, database] = [await testRedis(), await testDatabase()]
@@ -101,8 +101,7 @@ test('a second close() returns the same promise, and startWorker() after it thro
 
 test('SIGTERM: /readyz is 503 while DRAIN_SECONDS last, requests are answered with Connection: close, then exit 0', async () => {
   const api = await startProcess('api', { env: { ...env, DRAIN_SECONDS: '2' } })
-  const agent = new Agent({ keepAlive: true })
-  releaseLater(() => agent.destroy())
+  const agent = closeLater(new Agent({ keepAlive: true }), 'destroy')
   const ask = async () => {
     const asked = request(`${api.url}/openapi.json`, { agent }).end()
     const [response] = await once(asked, 'response')

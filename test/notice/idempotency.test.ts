@@ -5,13 +5,12 @@ import { createIdempotency, removeOldKeys } from '../../src/notice/idempotency.t
 import { createNoticeStore } from '../../src/notice/store.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
 import { newWelcome } from '../tools/notices.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const { url, pool } = await testDatabase()
 const database = databaseAt(url, 10)
-const idempotency = createIdempotency(database)
-releaseLater(() => idempotency.close())
+const idempotency = closeLater(createIdempotency(database))
 const store = createNoticeStore(database, { claimTtlMs: 10_000 })
 
 /** As if the key had been reserved `ms` ago. */
@@ -203,8 +202,7 @@ test('keep and free with PostgreSQL away: neither fails, and both are done when 
     if (isAway) throw new Unavailable('postgresql', undefined, 'away')
     return database.query(...asked)
   }
-  const own = createIdempotency({ ...database, query })
-  releaseLater(() => own.close())
+  const own = closeLater(createIdempotency({ ...database, query }))
   const [answered, freed, id] = [newKey(), newKey(), newId()]
   await own.reserve('app', answered, ['request'], id)
   await own.reserve('app', freed, ['request'], id)
@@ -221,8 +219,7 @@ test('keep and free with PostgreSQL away: neither fails, and both are done when 
 
 test('isKnown: 2,000 look-ups wait for PostgreSQL, more are refused until it answers', async () => {
   const answer = Promise.withResolvers<never[]>()
-  const own = createIdempotency({ ...database, query: () => answer.promise })
-  releaseLater(() => own.close())
+  const own = closeLater(createIdempotency({ ...database, query: () => answer.promise }))
   const isKnown = () => own.isKnown('app', newKey())
   const waiting = Promise.all(Array.from({ length: 2_000 }, isKnown))
   await expect(isKnown()).rejects.toThrow(Overloaded)

@@ -5,13 +5,12 @@ import type { Accepted, SendAsked } from '../../src/notice/message.ts'
 import { createOncePerKey } from '../../src/notice/once-per-key.ts'
 import type { Caller } from '../../src/rules/caller.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const { url, pool } = await testDatabase()
 const database = databaseAt(url, 4)
-const idempotency = createIdempotency(database)
-releaseLater(() => idempotency.close())
+const idempotency = closeLater(createIdempotency(database))
 
 const server: Caller = { app: 'shop', keyId: 'key', ip: '192.0.2.1', isPage: false, origins: [] }
 const page: Caller = { ...server, isPage: true }

@@ -8,12 +8,11 @@ import { createProducer } from '../../src/notice/producer.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 const redis = await testRedis()
-const producer = createProducer(await redis.connect('producer'), redis.prefix)
-releaseLater(() => producer.close())
+const producer = closeLater(createProducer(await redis.connect('producer'), redis.prefix))
 const connection = await redis.connect('producer')
 
 function queueOf(channel: 'sms' | 'email'): Queue {
@@ -133,10 +132,11 @@ test.each(['no list', 'failed', 'completed'])(
 
 test('Redis frozen: add is Unavailable within its deadline, and works again afterwards (F5)', async () => {
   const server = await ownRedis()
-  const client = connectRedis(server.url, 'producer', () => {})
-  releaseLater(() => client.disconnect())
-  const own = createProducer(client, redis.prefix)
-  releaseLater(() => own.close())
+  const client = closeLater(
+    connectRedis(server.url, 'producer', () => {}),
+    'disconnect',
+  )
+  const own = closeLater(createProducer(client, redis.prefix))
   await eventually(() => own.add(captcha()))
   server.freeze()
   const startMs = performance.now()
@@ -151,8 +151,7 @@ test('Redis frozen: add is Unavailable within its deadline, and works again afte
 
 test('depths: the queue of one channel gives no answer → the depths of the other channel; an error if none answers', async () => {
   const { client, connect, prefix } = await testRedis()
-  const own = createProducer(await connect('producer'), prefix)
-  releaseLater(() => own.close())
+  const own = closeLater(createProducer(await connect('producer'), prefix))
   const damage = (channel: Channel) =>
     client.set(`${queuePrefix(prefix, channel)}:${queueName(channel)}:wait`, 'not a list')
   const read = async () => [...new Set((await own.depths()).map(({ channel }) => channel))]

@@ -6,7 +6,7 @@ import { createSecrets } from '../../src/crypto/secrets.ts'
 import { type ConnectionRole, connectRedis, createParty } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { startTcpProxy } from '../tools/tcp-proxy.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -14,8 +14,10 @@ const roles: ConnectionRole[] = ['limiter', 'code', 'command', 'producer', 'work
 const owner = { app: 'web', scene: 'login', channel: 'sms', to: '+8613800138000' } as const
 
 async function open(url: string, role: ConnectionRole, party = createParty()) {
-  const client = connectRedis(url, role, () => {}, party)
-  releaseLater(() => client.disconnect())
+  const client = closeLater(
+    connectRedis(url, role, () => {}, party),
+    'disconnect',
+  )
   if (client.status !== 'ready') await once(client, 'ready')
   return client
 }

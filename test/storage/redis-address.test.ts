@@ -15,7 +15,7 @@ import {
   ownTlsSentinel,
   primaryPassword,
 } from '../tools/redis-topologies.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 describe('an address of several servers', () => {
@@ -67,8 +67,10 @@ test('a sentinel with a password: works with the right one, and the reason is na
   expect(await eventually(() => right.set('test:x', 'x', 'PX', 1_000))).toBe('OK')
   const reason = 'redis sentinels refuse the password; check ?sentinelPassword= in REDIS_URL'
   for (const query of ['', '?sentinelPassword=other']) {
-    const wrong = connectRedis(url + query, 'command', () => {})
-    releaseLater(() => wrong.disconnect())
+    const wrong = closeLater(
+      connectRedis(url + query, 'command', () => {}),
+      'disconnect',
+    )
     await firstTry(wrong)
     expect(await lookAtRedis(wrong, 'test:')).toMatchObject({ reasons: [reason] })
   }
@@ -78,8 +80,10 @@ test('a sentinel with a password: works with the right one, and the reason is na
 test('Redis with another password: the reason is named', async () => {
   const { port } = await ownSentinelWithPassword('any')
   const url = `redis+sentinel://:other@[::1]:${port}/postern?sentinelPassword=any`
-  const wrong = connectRedis(url, 'command', () => {})
-  releaseLater(() => wrong.disconnect())
+  const wrong = closeLater(
+    connectRedis(url, 'command', () => {}),
+    'disconnect',
+  )
   await firstTry(wrong)
   expect(await lookAtRedis(wrong, 'test:')).toMatchObject({
     reasons: ['redis refuses the password; check REDIS_URL'],
@@ -105,8 +109,10 @@ describe('TLS to several servers', async () => {
     ['a primary with an untrusted certificate, behind a trusted sentinel', primary, untrusted],
     ['a cluster that is away', 'rediss+cluster://127.0.0.1:1', 'redis is out of reach'],
   ])('%s: the reason is named', async (_, url, reason) => {
-    const client = connectRedis(url, 'command', () => {})
-    releaseLater(() => client.disconnect())
+    const client = closeLater(
+      connectRedis(url, 'command', () => {}),
+      'disconnect',
+    )
     await firstTry(client)
     expect(await lookAtRedis(client, 'test:')).toEqual({ reasons: [reason], warnings: [] })
     expect(await examineRedis(url, 'test:')).toMatchObject([{ state: 'error', message: reason }])

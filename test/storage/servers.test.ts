@@ -5,11 +5,10 @@ import { keptConnections } from '../../src/storage/database.ts'
 import { connectServers } from '../../src/storage/servers.ts'
 import { testDatabase } from '../tools/database.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 
 async function open(databaseUrl: string) {
-  const closers = createClosers(5_000)
-  releaseLater(() => closers.close())
+  const closers = closeLater(createClosers(5_000))
   const urls = { DATABASE_URL: databaseUrl, REDIS_URL: (await testRedis()).url }
   const log = { connectionFailed: () => {} }
   const servers = connectServers(urls, 'servers:', closers, log, { plansOnce: true })

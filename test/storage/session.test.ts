@@ -7,7 +7,7 @@ import { migrate } from '../../src/storage/migrate.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { testRedis } from '../tools/redis.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
 type Settings = Readonly<Record<string, string>>
@@ -167,8 +167,7 @@ test('time limits in the address → Postern keeps to its own, and the connectio
     query_timeout: '1',
     idle_in_transaction_session_timeout: '1',
   })
-  const database = openDatabase(address, { maxConnections: 2, onError: () => {} })
-  releaseLater(() => database.close())
+  const database = closeLater(openDatabase(address, { maxConnections: 2, onError: () => {} }))
   await eventually(async () => expect(await reasonsPostgresNotReady(database)).toEqual([]))
   const { rows } = await database.pool.query(
     "SELECT current_setting('statement_timeout') AS statement, current_setting('application_name') AS name",

@@ -1,5 +1,5 @@
 /** The bounds of the recorder, with a table that only remembers its rows, and a clock of the test. */
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { type Decision, parsePolicies, type Refusal } from '../../src/limiter/index.ts'
 import type { CheckResult, Noted } from '../../src/support/decision.ts'
@@ -7,7 +7,6 @@ import { createRecorder } from '../../src/support/recorder.ts'
 import { releaseLater } from '../tools/release.ts'
 
 beforeEach(() => void vi.useFakeTimers())
-afterEach(() => void vi.useRealTimers())
 
 const parsed = parsePolicies({
   captcha: [

@@ -12,7 +12,7 @@ import { watchFile } from './watchdog.ts'
 watchFile(expect.getState().testPath ?? 'a test file')
 beforeEach(beginTest)
 afterEach(async ({ signal }) => {
-  // A test that failed has not done it. The next one would wait for a clock that stands still.
+  // The clock of a test ends with it. The next test would wait for a clock that stands still.
   vi.useRealTimers()
   wasCutOff ||= signal.reason?.name === 'TestRunAbortError'
   await unlessCutOff(endTest)

@@ -10,7 +10,7 @@ import { type AnswerDropper, startAnswerDropper } from './answer-dropper.ts'
 import { type FarEnd, startFarEnd } from './far-end.ts'
 import { type OwnServer, ownPostgres, ownRedis } from './own-servers.ts'
 import { type PosternProcess, type StartOptions, startProcess } from './processes.ts'
-import { releaseLater } from './release.ts'
+import { closeLater, releaseLater } from './release.ts'
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
 import { eventually } from './wait.ts'
 
@@ -125,8 +125,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
     LOG_LEVEL: 'warn',
     ...options.env,
   }
-  const agent = new Agent({ keepAlive: true, maxSockets: 512 })
-  releaseLater(() => agent.destroy())
+  const agent = closeLater(new Agent({ keepAlive: true, maxSockets: 512 }), 'destroy')
   const database = new pg.Pool({ connectionString: postgres.url, max: 2 })
   database.on('error', () => {})
   releaseLater(() => database.end())

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { inject } from 'vitest'
 import type { RedisClient } from '../../src/base/redis-script.ts'
 import { type ConnectionRole, connectRedis } from '../../src/storage/redis.ts'
-import { releaseLater } from './release.ts'
+import { closeLater, releaseLater } from './release.ts'
 
 export interface TestRedis {
   /** With the number of a database that only this file uses, so processes and queues may use it too. */
@@ -22,8 +22,7 @@ export interface TestRedis {
  */
 export async function testRedis(): Promise<TestRedis> {
   const baseUrl = new URL(inject('redisUrl'))
-  const registry = new Redis(baseUrl.href)
-  releaseLater(() => registry.disconnect())
+  const registry = closeLater(new Redis(baseUrl.href), 'disconnect')
   const [, count] = (await registry.config('GET', 'databases')) as string[]
   const number = await claimDatabase(registry, Number(count))
   baseUrl.pathname = `/${number}`
@@ -39,8 +38,10 @@ export async function testRedis(): Promise<TestRedis> {
     prefix: `test-${randomBytes(6).toString('hex')}:`,
     client,
     async connect(role = 'command') {
-      const connection = connectRedis(baseUrl.href, role, () => {})
-      releaseLater(() => connection.disconnect())
+      const connection = closeLater(
+        connectRedis(baseUrl.href, role, () => {}),
+        'disconnect',
+      )
       await untilConnected(connection)
       return connection
     },
