@@ -16,7 +16,7 @@
  * they are played over other servers, of several services at once. **Silence** (field/silent.ts) is a provider that accepts
  * and delivers nothing.
  *
- * `name`: only services whose name contains it. `parts`: some of `day,cost,faults,silence`.
+ * `name`: a pattern; only services whose name matches it. `parts`: some of `day,cost,faults,silence`.
  */
 import { availableParallelism, cpus } from 'node:os'
 import { betterAuth } from './field/adapters/better-auth.ts'
@@ -41,13 +41,13 @@ const [verifications, presses] = [200, 10]
 const smsPrice = 0.06
 
 const people = Number(process.argv[2] ?? 100)
-const wanted = process.argv[3] ?? ''
+const wanted = new RegExp(process.argv[3] ?? '')
 const parts = (process.argv[4] ?? 'day,cost,faults,silence').split(',')
 
 const adapters = [
   ...['starter', 'strict', 'global', 'china'].map((name) => posternWith(name)),
   ...[embeddedWith('starter'), handWritten, flexible, betterAuth],
-].filter(({ name }) => name.includes(wanted))
+].filter(({ name }) => wanted.test(name))
 
 interface Measured {
   readonly name: string

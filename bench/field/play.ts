@@ -52,7 +52,7 @@ const wrongFor = (code: string) => code.replace(/\d$/, (digit) => String((Number
 
 interface Stage {
   readonly service: Service
-  readonly provider: Provider
+  readonly provider: Pick<Provider, 'messagesTo'>
   readonly setTime: (atMs: number) => void
 }
 
@@ -67,7 +67,7 @@ export async function play(day: Day, stage: Stage): Promise<Played> {
     })),
     ...{ lost: 0, latencies: [], codeLength: 6 },
   }
-  const { at, run, pass } = createSchedule(setTime, day.sliceMs)
+  const { at, notBefore, run, pass } = createSchedule(setTime, day.sliceMs)
   const known = new Map<string, string>()
 
   /** The answer after all challenges, or the challenge for those who solve none. */
@@ -125,15 +125,16 @@ export async function play(day: Day, stage: Stage): Promise<Played> {
       if (sent.is !== 'refused') return
       // Whole seconds, as a page shows them, and a moment more.
       const waitMs = Math.ceil((sent.waitMs ?? patienceMs * 2) / 1_000) * 1_000 + 2_000
-      if (presses === 1 && waitMs <= patienceMs) at(nowMs + waitMs, (next) => begin(next, 2))
+      if (presses === 1 && waitMs <= patienceMs) notBefore(nowMs + waitMs, (next) => begin(next, 2))
       else counts.refused += 1
     }
 
     function read(nowMs: number, presses: number, message: Arrival): void {
       if (habit === 'leaves') return
-      if (habit === 'asks again' && presses === 1) at(nowMs + 65_000, (next) => begin(next, 2))
+      if (habit === 'asks again' && presses === 1)
+        notBefore(nowMs + 65_000, (next) => begin(next, 2))
       else if (habit === 'types late' && presses === 1) {
-        at(nowMs + lateMs, async (next) => {
+        notBefore(nowMs + lateMs, async (next) => {
           if (!(await finish(message.code))) at(next + 5_000, (later) => begin(later, 2))
         })
       } else if (habit === 'mistypes') {
@@ -202,34 +203,39 @@ type Step = (nowMs: number) => void | Promise<void>
 /** Steps run in the order of their times, and of their planning where these are equal. */
 function createSchedule(setTime: (atMs: number) => void, sliceMs?: number) {
   /** In the order of their running. */
-  const steps: { atMs: number; step: Step }[] = []
+  const steps: { atMs: number; step: Step; isExact: boolean }[] = []
   let nowMs = 0
   let startedMs = 0
   const goTo = (atMs: number) => {
     nowMs = Math.max(nowMs, atMs)
     setTime(nowMs)
   }
+  function plan(atMs: number, step: Step, isExact: boolean): void {
+    let [low, high] = [0, steps.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((steps[middle]?.atMs ?? 0) <= atMs) low = middle + 1
+      else high = middle
+    }
+    steps.splice(low, 0, { atMs, step, isExact })
+  }
   return {
     /** Time passes within a step: so much since it began. */
     pass: (ms: number) => goTo(startedMs + ms),
-    at(atMs: number, step: Step): void {
-      let [low, high] = [0, steps.length]
-      while (low < high) {
-        const middle = (low + high) >> 1
-        if ((steps[middle]?.atMs ?? 0) <= atMs) low = middle + 1
-        else high = middle
-      }
-      steps.splice(low, 0, { atMs, step })
-    },
+    at: (atMs: number, step: Step) => plan(atMs, step, false),
+    /** Never runs with earlier steps, so at its time. */
+    notBefore: (atMs: number, step: Step) => plan(atMs, step, true),
     /** `rest` is awaited before time goes on. */
     async run(rest: () => Promise<void>): Promise<void> {
       for (let first = steps[0]; first; first = steps[0]) {
         goTo(first.atMs)
         startedMs = nowMs
         const endMs = first.atMs + (sliceMs ?? 0)
-        let count = 1
-        while (sliceMs !== undefined && (steps[count]?.atMs ?? Infinity) <= endMs) count += 1
-        await Promise.all(steps.splice(0, count).map(({ step }) => step(startedMs)))
+        const isLater = ({ atMs, isExact }: (typeof steps)[number]) =>
+          sliceMs === undefined || atMs > (isExact ? first.atMs : endMs)
+        const count = steps.findIndex((one) => one !== first && isLater(one))
+        const together = steps.splice(0, count < 0 ? steps.length : count)
+        await Promise.all(together.map(({ step }) => step(startedMs)))
         await rest()
       }
     },

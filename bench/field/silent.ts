@@ -61,7 +61,7 @@ export async function timeUntilNoticed(adapter: Adapter): Promise<string> {
 
   function read(texts: readonly string[], step: number): void {
     for (const line of texts.join('\n').split('\n')) {
-      const [, name, value = ''] = /^([a-z_]+\{.*\}) (\S+)$/.exec(line) ?? []
+      const [, name, value = ''] = /^([a-zA-Z_]\w*(?:\{.*\})?) (\S+)$/.exec(line) ?? []
       if (!name) continue
       const values = series.get(name) ?? Array<string>(step).fill('_')
       series.set(name, values)
@@ -71,7 +71,6 @@ export async function timeUntilNoticed(adapter: Adapter): Promise<string> {
 
   async function firstAlert(rules: string): Promise<string> {
     const text = readFileSync(rules, 'utf8')
-    const metrics = new Set(text.match(/\bpostern_\w+/g))
     const alerts = [...text.matchAll(/- alert: (\w+)/g)].map(([, name = '']) => name)
     const minutes = Array.from(
       { length: silentSteps + 1 },
@@ -81,7 +80,7 @@ export async function timeUntilNoticed(adapter: Adapter): Promise<string> {
     const noAlerts = alerts.flatMap((alertname) =>
       minutes.map((minute) => ({ eval_time: `${minute}m`, alertname, exp_alerts: [] })),
     )
-    const input = [...series].filter(([name]) => metrics.has(name.replace(/\{.*/, '')))
+    const input = [...series].filter(([name]) => text.includes(name.replace(/\{.*/, '')))
     const interval = `${stepMinutes}m`
     writeFileSync(
       file,

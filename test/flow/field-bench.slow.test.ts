@@ -4,7 +4,9 @@ import { promisify } from 'node:util'
 import parsePhoneNumber from 'libphonenumber-js/max'
 import { expect, test } from 'vitest'
 import { canMoveClocks } from '../../bench/field/clock.ts'
-import { drawDay } from '../../bench/field/day.ts'
+import { drawDay, type Visit } from '../../bench/field/day.ts'
+import { play } from '../../bench/field/play.ts'
+import type { Service } from '../../bench/field/service.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
 
 test('field: the same seed draws the same day; where a country gets no SMS, its people use mail', () => {
@@ -19,6 +21,34 @@ test('field: the same seed draws the same day; where a country gets no SMS, its 
   )
   expect(inChina.some(({ channel }) => channel === 'sms')).toBe(true)
   for (const { channel, to } of inChina) if (channel === 'sms') expect(countryOf(to)).toBe('CN')
+})
+
+test('field: a day in slices → people who ask again still wait for a minute', async () => {
+  let nowMs = 0
+  const [sentTo, sentAtMs]: [string[], number[]] = [[], []]
+  const service: Service = {
+    processes: [],
+    async send({ to }) {
+      sentTo.push(to)
+      sentAtMs.push(nowMs)
+      return { is: 'accepted' }
+    },
+    check: async () => ({ is: 'passed' }),
+    async close() {},
+  }
+  const messagesTo = (to: string) =>
+    sentTo.filter((one) => one === to).map(() => ({ code: '123456', atMs: 0 }))
+  const visit = { channel: 'sms', atMs: 0, ip: '192.0.2.1', typingMs: 15_000 } as const
+  const people: Visit[] = [
+    { ...visit, to: '+8613800000001', habit: 'asks again' },
+    { ...visit, to: '+8613800000002', habit: 'types' },
+  ]
+  const setTime = (atMs: number) => {
+    nowMs = atMs
+  }
+  const day = { people: { people }, attackers: {}, sliceMs: 300_000 }
+  await play(day, { service, provider: { messagesTo }, setTime })
+  expect(sentAtMs).toEqual([0, 0, 65_000])
 })
 
 const missing = canMoveClocks() ? '' : ' (skipped: clocks move only on Linux, with a C compiler)'
