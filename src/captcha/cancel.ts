@@ -3,7 +3,6 @@
  * still waits is not sent, because a worker checks its code right before the call of the provider.
  */
 import { isId } from '../base/ids.ts'
-import type { CodeEnd } from '../notice/code-end.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import { addressKindOf, channelsOfKind } from '../recipient/channels.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
@@ -73,12 +72,11 @@ export function createCancelCaptcha(deps: {
   findCaptcha: FindCaptcha
   codes: Pick<CodeStore, 'settle' | 'look' | 'drop'>
   endCode: EndCode
-  endVerification: (id: string, end: CodeEnd) => Promise<void>
   limits: Pick<GuessLimits, 'refund'>
   events: Pick<CaptchaEvents, 'passed'>
   testRecipients: Pick<TestRecipients, 'isTestRecipient'>
 }) {
-  const { findCaptcha, codes, endCode, endVerification, limits, events, testRecipients } = deps
+  const { findCaptcha, codes, endCode, limits, events, testRecipients } = deps
 
   /**
    * `isPassed`: the app has verified the person in another way. The code then counts as passed, once. Throws Unavailable.
@@ -97,8 +95,7 @@ export function createCancelCaptcha(deps: {
     if (live.result === 'gone' && captcha.codeEnd !== end) {
       return { outcome: 'code_gone', reason: live.reason }
     }
-    if (isShared(captcha)) await endVerification(id, end)
-    else await endCode(captcha, id, end)
+    await endCode(captcha, isShared(captcha) ? { codeId: id } : { noticeId: id }, end)
     const finish = (ended: EndedCode) => {
       if (!isPassed || testRecipients.isTestRecipient(captcha.to)) return
       limits.refund(ended)

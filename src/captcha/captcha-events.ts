@@ -25,8 +25,12 @@ export interface CaptchaEvent {
   traceParent?: string | undefined
 }
 
-/** Writes the end of a code for the notice to this address. */
-export type EndCode = (to: CodeOwner, noticeId: NoticeId, end: CodeEnd) => Promise<void>
+/** Writes the end of a code for its notice, which went to this address, and for its verification. */
+export type EndCode = (
+  to: CodeOwner,
+  ended: { noticeId?: NoticeId; codeId?: CodeId },
+  end: CodeEnd,
+) => Promise<void>
 
 export type CaptchaEvents = ReturnType<typeof createCaptchaEvents>
 
@@ -41,7 +45,6 @@ export function createCaptchaEvents(deps: {
   types: readonly EventType[]
   write: (event: CaptchaEvent) => Promise<void>
   endCode: EndCode
-  endVerification: (id: CodeId, end: CodeEnd) => Promise<void>
   /** PostgreSQL's time. */
   nowMs: () => number
 }) {
@@ -73,16 +76,8 @@ export function createCaptchaEvents(deps: {
       void write({ app: owner.app, type: 'captcha.passed', data })
     },
 
-    /** `typed`: the owner of the digits. `codeId`: of a code for several notices. Its verification has ended too. */
-    async ended(
-      typed: CodeOwner,
-      { noticeId = '', codeId }: { noticeId?: string; codeId?: CodeId },
-      end: CodeEnd,
-    ): Promise<void> {
-      const writing = untilDone(async () => {
-        await deps.endCode(typed, noticeId, end)
-        if (codeId !== undefined) await deps.endVerification(codeId, end)
-      })
+    async ended(...of: Parameters<EndCode>): Promise<void> {
+      const writing = untilDone(() => deps.endCode(...of))
       await orLate(writing, endWithinMs, () => {})
     },
 

@@ -7,9 +7,7 @@
  * choice. Rules on the caller (`browser.checkRules`) count those checks too.
  */
 import { randomUUID } from 'node:crypto'
-import type { Channel } from '../base/channel.ts'
-import type { CodeId } from '../base/ids.ts'
-import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
+import type { FieldWord, Values } from '../base/words.ts'
 import type { TestRecipients } from '../recipient/test-recipients.ts'
 import { type Caller, type Origin, originOf } from '../rules/caller.ts'
 import type { GuessLimits } from '../rules/guess-limits.ts'
@@ -18,35 +16,33 @@ import { invalidRequest, limitedBy, type Refused } from '../rules/refused.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
 import type { Challenges } from './challenges.ts'
 import type { EndedCode, Gone, GoneReason, GuessResult, Repeated } from './code-answers.ts'
-import { formProblem } from './code-form.ts'
 import { addressesOf } from './code-names.ts'
-import type { CodeOwner, CodeStore, SharedOwner } from './code-store.ts'
-import { targetOf, typedOf } from './guess-targets.ts'
+import type { CodeOwner, CodeStore } from './code-store.ts'
+import {
+  type CodeNamed,
+  createFindCode,
+  type FindCodeDeps,
+  type FoundCode,
+  targetOf,
+  typedOf,
+} from './guess-targets.ts'
 import type { KnownBrowsers } from './known-browsers.ts'
 import type { CaptchaMetrics } from './metrics.ts'
 import type { Passes } from './passes.ts'
-import { createProofs, type Proof, proofIn } from './proofs.ts'
+import { createProofs, type Proof } from './proofs.ts'
 
 /** The request for a check, by HTTP or in process. */
-export interface CheckAsked {
-  channel: Channel
-  /** In any spelling. */
-  to: string
-  scene: string
+export type CheckAsked = CodeNamed & {
   /** Compared as it is: upper and lower case are different. */
   code: string
   /** A code of the wrong form is a wrong code and counts, for callers that do not know the form. */
   anyForm?: boolean | undefined
-  /** With an id, only the code of this notice passes. */
-  id?: string | undefined
   /** The address of the person, if the caller is a server. */
   ip?: string | undefined
   /** The answer to a challenge, from callers in pages. */
   challenge?: string | undefined
   /** The token of a known browser; `true` asks for one. */
   known?: string | true | undefined
-  /** The owner of the code for several notices with this id. Channel and recipient are not compared then. */
-  home?: SharedOwner | undefined
 }
 
 export type CheckOutcome = Passed | Refused
@@ -56,11 +52,8 @@ type Passed = { outcome: 'passed'; id: string; scene: string; known?: string } &
 
 export type CheckCaptcha = ReturnType<typeof createCheckCaptcha>
 
-interface Guess extends CodeOwner {
+interface Guess extends FoundCode {
   code: string
-  id: CodeId | undefined
-  /** See `CheckAsked`. */
-  home: SharedOwner | undefined
   origin: Origin
   /**
    * The key whose same check gets the same pass again, because its answer may have been lost on the way. Only checks with
@@ -79,44 +72,45 @@ type Counted =
   | (Mismatch & { lockedForMs?: number })
   | { result: 'refused'; refusal: Refusal }
 
-export function createCheckCaptcha(deps: {
-  normaliseRecipient: NormaliseRecipient
-  challenges: Pick<Challenges, 'enter' | 'refuse'>
-  limits: GuessLimits
-  codes: CodeStore
-  code: { length: number; own: boolean }
-  passes: Pick<Passes, 'issue'>
-  known: Pick<KnownBrowsers, 'laneOfAll' | 'issue'>
-  metrics: Pick<CaptchaMetrics, 'checks'>
-  events: Pick<CaptchaEvents, 'passed' | 'ended' | 'locked'>
-  testRecipients: Pick<TestRecipients, 'isTestRecipient'>
-  /** PostgreSQL's time. */
-  nowMs: () => number
-  /** Called after each check, for records. Must not throw, and is not awaited. */
-  onChecked?: (owner: CodeOwner, requestId: string, checked: Counted) => void
-}) {
+export function createCheckCaptcha(
+  deps: FindCodeDeps & {
+    challenges: Pick<Challenges, 'enter' | 'refuse'>
+    limits: GuessLimits
+    codes: CodeStore
+    code: { length: number; own: boolean }
+    passes: Pick<Passes, 'issue'>
+    known: Pick<KnownBrowsers, 'laneOf' | 'issue'>
+    metrics: Pick<CaptchaMetrics, 'checks'>
+    events: Pick<CaptchaEvents, 'passed' | 'ended' | 'locked'>
+    testRecipients: Pick<TestRecipients, 'isTestRecipient'>
+    /** PostgreSQL's time. */
+    nowMs: () => number
+    /** Called after each check, for records. Must not throw, and is not awaited. */
+    onChecked?: (owner: CodeOwner, requestId: string, checked: Counted) => void
+  },
+) {
   const { challenges, limits, codes, known, metrics, events } = deps
+  const findCode = createFindCode(deps)
   const proofs = createProofs(deps)
 
   /** Throws Unavailable if Redis is out of reach; then no try and no code is used up. */
   return async function checkCaptcha(asked: CheckAsked, caller: Caller): Promise<CheckOutcome> {
-    const { channel, scene, code, id } = asked
-    const { app } = caller
-    const recipient = deps.normaliseRecipient(channel, asked.to)
-    if (recipient.kind !== 'ok') return refusedRecipient(recipient)
+    const found = await findCode(asked, caller)
+    if ('outcome' in found) return found
+    const { code } = asked
+    const { app, scene, id, place, country } = found
     const wrongForm = asked.anyForm ? undefined : formProblem(code, deps.code)
-    const { to, country } = recipient
     if (wrongForm) {
-      const isOfOtherLength = await hasLength({ app, channel, to, scene }, code, id)
+      const isOfOtherLength = await hasLength(found, code, id)
       if (isOfOtherLength) return { outcome: 'code_gone', reason: 'expired' }
       return invalidRequest('code', ...wrongForm)
     }
 
-    const addresses = asked.home ? addressesOf(asked.home) : [{ channel, to }]
-    const lane = await known.laneOfAll(asked.known, app, addresses)
+    const recipients = addressesOf(place).map((address) => ({ app, ...address }))
+    const lane = await known.laneOf(asked.known, ...recipients)
     const origin = originOf(caller, asked.ip, country, lane)
     const repeatKeyId = id === undefined || caller.isInProcess ? undefined : caller.keyId
-    const guess = { app, channel, to, scene, code, id, origin, repeatKeyId, home: asked.home }
+    const guess = { ...found, code, origin, repeatKeyId }
     const entry = await challenges.enter(caller, asked.challenge)
     if ('outcome' in entry) return entry
     let checked: Checked | undefined
@@ -137,7 +131,7 @@ export function createCheckCaptcha(deps: {
       case 'repeated':
       case 'passed': {
         const typed = typedOf(guess, checked)
-        const proof: Proof = JSON.parse(checked.proof ?? proofs.make(typed))
+        const proof = proofs.read(checked) ?? proofs.make(typed)
         const ofBrowser = await known.issue(typed, caller, asked.known)
         const id = ('codeId' in checked && checked.codeId) || checked.noticeId
         return { outcome: 'passed', id, scene, ...proof, ...ofBrowser }
@@ -187,17 +181,15 @@ export function createCheckCaptcha(deps: {
   }
 
   async function compare(guess: Guess, requestId: string, isHuman: boolean): Promise<Checked> {
-    const live = await codes.look(guess.home ?? guess, guess.id)
+    const { lane = 'stranger' } = guess.origin
+    const live = await codes.look(guess.place, guess.id, lane)
     if (live.result === 'gone') {
       const { id, code, repeatKeyId } = guess
       const mayRepeat = live.reason === 'used' && id !== undefined && repeatKeyId !== undefined
-      const repeated = mayRepeat && (await codes.again(guess.home ?? guess, code, id, repeatKeyId))
-      if (repeated) return { ...repeated, proof: proofIn(repeated.proof, repeated) }
+      const repeated = mayRepeat && (await codes.again(guess.place, code, id, repeatKeyId))
+      if (repeated) return repeated
       return answerWithoutCode(guess, live.reason, isHuman)
     }
-    const { lane } = guess.origin
-    const triesLeft = lane === 'known' ? live.knownTriesLeft : live.triesLeft
-    if (triesLeft === 0) return answerWithoutCode(guess, 'tries', isHuman)
     const target = await targetOf(codes, guess, live)
     if (!target) return answerWithoutCode(guess, 'expired', isHuman)
     const counted = await limits.count(target.guessed, requestId, isHuman)
@@ -224,11 +216,9 @@ export function createCheckCaptcha(deps: {
     }
     // The code ended after the look-up, so no try was taken.
     if (compared.result === 'gone' || compared.result === 'repeated') limits.giveBack(counts)
-    if (compared.result === 'repeated')
-      return { ...compared, proof: proofIn(compared.proof, compared) }
     if (compared.result === 'passed') {
       passed(compared)
-      return { ...compared, proof: repeatable && proofIn(repeatable.proof, compared) }
+      return { ...compared, proof: repeatable?.proof }
     }
     if (compared.result !== 'mismatch') return compared
     const { waitMs, refusal } = await limits.afterMismatch(counts)
@@ -247,4 +237,13 @@ export function createCheckCaptcha(deps: {
       (await limits.refuseIfLocked(guess, origin))
     return refusal ? { result: 'refused', refusal } : { result: 'gone', reason }
   }
+}
+
+/** Why this text can't be a sent code; undefined if it can. */
+function formProblem(
+  code: string,
+  { length, own }: { length: number; own: boolean },
+): [FieldWord, Values] | undefined {
+  if (own) return /^[A-Za-z0-9]{4,10}$/.test(code) ? undefined : ['lettersOrDigits', {}]
+  return code.length === length && /^[0-9]+$/.test(code) ? undefined : ['digits', { n: length }]
 }

@@ -33,8 +33,10 @@ export type CodeNames = ReturnType<typeof createCodeNames>
 export const isShared = (owner: CodeOwner): owner is SharedOwner => 'addresses' in owner
 
 /** Where the notices of the code go. */
-export const addressesOf = ({ addresses }: SharedOwner): { channel: Channel; to: string }[] =>
-  Object.entries(addresses).map(([channel, to]) => ({ channel: channel as Channel, to }))
+export const addressesOf = (owner: CodeOwner): readonly { channel: Channel; to: string }[] =>
+  isShared(owner)
+    ? Object.entries(owner.addresses).map(([channel, to]) => ({ channel: channel as Channel, to }))
+    : [owner]
 
 export function createCodeNames(secrets: Secrets, keyPrefix: string) {
   const keysBy = (parts: string[]) =>
@@ -50,9 +52,6 @@ export function createCodeNames(secrets: Secrets, keyPrefix: string) {
       ? channels.filter((channel) => owner.addresses[channel] === owner.to)
       : [owner.channel]
 
-  const ownDigestsOf = ({ app, scene, channel, to }: CodeOwner, code: string) =>
-    secrets.codeDigests([app, scene, channel, to, code])
-
   return {
     /** The codes of an owner under each secret in use, the current secret first. */
     amongOf(owner: CodeOwner): Among[] {
@@ -66,10 +65,10 @@ export function createCodeNames(secrets: Secrets, keyPrefix: string) {
       keysBy([app, 'code', codeId]).map((key) => ({ key, scene: '', view: '' })),
 
     /** For one address, one digest per secret in use, the current secret first. */
-    digestsOf(owner: CodeOwner, code: string): string[] {
-      if (!isShared(owner)) return ownDigestsOf(owner, code)
-      return addressesOf(owner).flatMap((address) => ownDigestsOf({ ...owner, ...address }, code))
-    },
+    digestsOf: (owner: CodeOwner, code: string): string[] =>
+      addressesOf(owner).flatMap(({ channel, to }) =>
+        secrets.codeDigests([owner.app, owner.scene, channel, to, code]),
+      ),
 
     sealHome: (home: SharedOwner, codeId: CodeId): string =>
       secrets.seal(JSON.stringify(home), codeId).toString('base64'),

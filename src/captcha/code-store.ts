@@ -56,6 +56,9 @@ export type CodeStore = ReturnType<typeof createCodeStore>
 
 const maxUnanswered = 10_000
 
+const triesIn = ({ triesLeft, knownTriesLeft }: LiveCode, lane: Lane): number =>
+  lane === 'known' ? knownTriesLeft : triesLeft
+
 export function createCodeStore(
   redis: RedisClient,
   secrets: Secrets,
@@ -123,9 +126,10 @@ export function createCodeStore(
 
     settle,
 
-    /** Settles the code of a committed notice in the background, when Redis answers again. */
-    settleSoon(owner: CodeOwner, noticeId: NoticeId, codeId?: CodeId): void {
-      unanswered.add(`settle ${noticeId}`, () => settle(owner, noticeId, codeId))
+    /** Settles the code of a committed notice now, or in the background when Redis answers again. */
+    async settleCommitted(owner: CodeOwner, noticeId: NoticeId, codeId?: CodeId): Promise<void> {
+      const run = () => settle(owner, noticeId, codeId)
+      await run().catch(() => unanswered.add(`settle ${noticeId}`, run))
     },
 
     /**
@@ -178,15 +182,18 @@ export function createCodeStore(
       return undefined
     },
 
-    /** The current code, without its digits, even if it is out of tries. With an id, only the code of that id. */
-    async look(owner: CodeOwner, codeId: CodeId = ''): Promise<LiveCode | Gone> {
+    /**
+     * The current code, without its digits. With an id, only the code of that id. With a lane, only a code that has tries left
+     * in it.
+     */
+    async look(owner: CodeOwner, codeId: CodeId = '', lane?: Lane): Promise<LiveCode | Gone> {
       let gone = -1
       for (const among of amongOf(owner)) {
         const answer = await take({ ...among, step: ['look', codeId] })
         const lead = leadBy(answer)
-        if (lead) return this.look(lead.home, lead.codeId)
+        if (lead) return this.look(lead.home, lead.codeId, lane)
         const live = liveBy(answer)
-        if (live) return live
+        if (live) return lane && triesIn(live, lane) === 0 ? goneBy(-2) : live
         gone = Math.min(gone, Number(answer))
       }
       return goneBy(gone)

@@ -70,35 +70,25 @@ export async function createKnownBrowsers(deps: {
     return { now: times[0]?.[0] ?? 0, reset: Math.max(...times.map(([, reset]) => reset)) }
   }
 
-  /** A token that is not valid is no error. Throws Unavailable if Redis does not answer about a signed token. */
-  async function laneOf(token: string | true | undefined, recipient: Recipient): Promise<Lane> {
-    const claims = typeof token === 'string' ? await read(token) : undefined
-    if (!claims) return 'stranger'
-    const { iss, aud, sub, iat, exp } = claims
-    const { app, channel, to } = recipient
-    const isOfRecipient = secrets
-      .passSubjects(app, firstChannelTo(channel), to)
-      .includes(String(sub))
-    if (iss !== issuer || aud !== app || !isOfRecipient) return 'stranger'
-    const { now, reset } = await timesOf(recipient)
-    return Number(exp) > now && Number(iat) > reset ? 'known' : 'stranger'
-  }
-
   return {
-    laneOf,
-
     /**
-     * The lane of a request about several addresses. A token names one address, so it counts only if the request is about no
-     * other. Otherwise a stranger could name an own address beside a foreign one, and count in the lane of its owner.
+     * The lane of a request. A token names one address, so it counts only if the request is about no other. Otherwise a
+     * stranger could name an own address beside a foreign one, and count in the lane of its owner. A token that is not valid
+     * is no error. Throws Unavailable if Redis does not answer about a signed token.
      */
-    async laneOfAll(
+    async laneOf(
       token: string | true | undefined,
-      app: string,
-      addresses: readonly Omit<Recipient, 'app'>[],
+      ...recipients: readonly Recipient[]
     ): Promise<Lane> {
-      const names = new Set(addresses.map(({ channel, to }) => `${firstChannelTo(channel)} ${to}`))
-      const [first] = addresses
-      return first && names.size === 1 ? laneOf(token, { app, ...first }) : 'stranger'
+      const claims = typeof token === 'string' ? await read(token) : undefined
+      if (!claims) return 'stranger'
+      const { iss, aud, sub, iat, exp } = claims
+      const isNamed = ({ app, channel, to }: Recipient) =>
+        aud === app && secrets.passSubjects(app, firstChannelTo(channel), to).includes(String(sub))
+      const [first] = recipients
+      if (!first || iss !== issuer || !recipients.every(isNamed)) return 'stranger'
+      const { now, reset } = await timesOf(first)
+      return Number(exp) > now && Number(iat) > reset ? 'known' : 'stranger'
     },
 
     /**

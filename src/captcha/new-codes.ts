@@ -50,9 +50,7 @@ export function createNewCodes(deps: {
   const hasOthers = (places: readonly Among[]) => (places.length > 1 ? '1' : '0')
 
   /** Adds a lead under the current secret. */
-  async function refer(from: Among[], codeId: CodeId, home: SharedOwner, isAlone: boolean) {
-    const [among] = from
-    const others = isAlone ? '0' : hasOthers(from)
+  async function refer([among]: Among[], codeId: CodeId, home: SharedOwner, others: '0' | '1') {
     const step: Step = ['refer', codeId, ttlMs, others, sealHome(home, codeId)]
     if (among) await take({ ...among, step })
   }
@@ -102,8 +100,8 @@ export function createNewCodes(deps: {
       if (result === 'gone' || result === 'same') return result
       const isElsewhere = owner.to !== home.to
       await Promise.all([
-        refer(amongOfId(home.app, codeId), codeId, home, true),
-        isElsewhere && refer(amongOf(owner), codeId, home, false),
+        refer(amongOfId(home.app, codeId), codeId, home, '0'),
+        isElsewhere && refer(amongOf(owner), codeId, home, hasOthers(places)),
       ])
       return isElsewhere ? 'pending' : result
     },

@@ -16,29 +16,28 @@ export function createProofs(deps: {
   /** PostgreSQL's time. */
   nowMs: () => number
 }) {
-  const { passes, nowMs } = deps
-
-  function make({ app, scene, channel, to }: CodeOwner): string {
-    const pass = passes.issue({ app, scene, channel, to })
-    return JSON.stringify({ verifiedAt: new Date(nowMs()).toISOString(), pass } satisfies Proof)
-  }
+  const make = ({ app, scene, channel, to }: CodeOwner): Proof => ({
+    verifiedAt: new Date(deps.nowMs()).toISOString(),
+    pass: deps.passes.issue({ app, scene, channel, to }),
+  })
 
   return {
     make,
 
     /** Before a guess: for a code with several notices, one for each address, because the right code names it. */
     forRepeats(keyId: string, owner: CodeOwner): RepeatableGuess {
-      if (!isShared(owner)) return { keyId, proof: make(owner) }
-      const { app, scene } = owner
-      const made = addressesOf(owner).map((address) => [
-        address.channel,
-        make({ app, scene, ...address }),
-      ])
-      return { keyId, proof: JSON.stringify(Object.fromEntries(made)) }
+      const proof = isShared(owner)
+        ? Object.fromEntries(
+            addressesOf(owner).map((address) => [address.channel, make({ ...owner, ...address })]),
+          )
+        : make(owner)
+      return { keyId, proof: JSON.stringify(proof) }
+    },
+
+    /** The stored proof. `channel`: of the right code, if it is for several notices. */
+    read({ proof, channel }: { proof?: string | undefined; channel?: Channel }): Proof | undefined {
+      const stored = proof === undefined ? undefined : JSON.parse(proof)
+      return channel === undefined ? stored : stored?.[channel]
     },
   }
 }
-
-/** The proof for the channel of the right code. */
-export const proofIn = (proofs: string, { channel }: { channel?: Channel }): string =>
-  channel === undefined ? proofs : JSON.parse(proofs)[channel]

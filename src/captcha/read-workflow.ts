@@ -1,14 +1,13 @@
 /** Reads the request for a verification: its addresses, and the ways that can carry its code. */
 import type { Channel } from '../base/channel.ts'
 import { newId } from '../base/ids.ts'
+import type { ReadMessage } from '../notice/message.ts'
 import { type NormaliseRecipient, refusedRecipient } from '../recipient/normalise-recipient.ts'
 import type { Caller } from '../rules/caller.ts'
 import { invalidRequest, type Refused } from '../rules/refused.ts'
+import type { CodeAsked } from './code-sends.ts'
 import type { KnownBrowsers } from './known-browsers.ts'
-import type { CaptchaAsked } from './send.ts'
-import type { SendWay } from './send-way.ts'
 import {
-  callerOf,
   leadsToMail,
   mailChannel,
   numberChannel,
@@ -17,7 +16,7 @@ import {
 } from './verification.ts'
 
 /** `to`: the number. */
-export interface WorkflowAsked extends Omit<CaptchaAsked, 'channel' | 'code'> {
+export interface WorkflowAsked extends CodeAsked {
   workflow: string
   /** The address of the ways by mail. */
   email?: string | undefined
@@ -27,45 +26,43 @@ export interface ReadWorkflowDeps {
   /** The channels of each workflow of the policy file. */
   workflows: Readonly<Record<string, readonly Channel[]>>
   normaliseRecipient: NormaliseRecipient
-  known: Pick<KnownBrowsers, 'laneOfAll'>
-  ways: Pick<SendWay, 'wayOf'>
+  readMessage: ReadMessage
+  known: Pick<KnownBrowsers, 'laneOf'>
   /** PostgreSQL's time. */
   nowMs: () => number
 }
 
 /** A way without an address or a route is left out. */
 export function createReadWorkflow(deps: ReadWorkflowDeps) {
-  const { workflows, normaliseRecipient, ways, nowMs } = deps
+  const { workflows, normaliseRecipient, readMessage, known, nowMs } = deps
 
   return async function readWorkflow(
     asked: WorkflowAsked,
     caller: Caller,
   ): Promise<OpenVerification | Refused> {
-    const { app, keyId, ip, isPage, isInProcess = false } = caller
-    const { workflow, scene, template, params, locale, policy } = asked
-    const names = Object.hasOwn(workflows, workflow) ? (workflows[workflow] ?? []) : undefined
+    const { app, keyId, isPage } = caller
+    const { workflow, scene, template, params, locale, policy, ip = caller.ip } = asked
+    const names = Object.hasOwn(workflows, workflow) ? workflows[workflow] : undefined
     if (!names) return invalidRequest('workflow', 'noWorkflow')
     const number = normaliseRecipient(numberChannel, asked.to)
     if (number.kind !== 'ok') return refusedRecipient(number)
     const mail =
       asked.email === undefined ? undefined : normaliseRecipient(mailChannel, asked.email)
     if (mail && mail.kind !== 'ok') return refusedRecipient(mail)
-    const read: OpenVerification = {
-      ...{ id: newId(nowMs()), app, scene, workflow, keyId, isPage, notices: [], ended: null },
-      ...{ to: number.to, ways: [], template, params, locale, policy, ip: asked.ip ?? ip },
-      lane: 'stranger',
-    }
-    const found: Way[] = []
+    const ways: Way[] = []
     for (const channel of names) {
       const to = leadsToMail(channel) ? mail?.to : number.to
       if (to === undefined) continue
-      const way = ways.wayOf(read, { channel, to }, callerOf(read), isInProcess)
-      if (!('outcome' in way)) found.push({ channel, to })
-      else if (!hasNoRoute(way)) return way
+      const message = readMessage('captcha', { ...asked, channel, to }, caller)
+      if (!('outcome' in message)) ways.push({ channel, to })
+      else if (!hasNoRoute(message)) return message
     }
-    if (found.length === 0) return invalidRequest('workflow', 'noWay')
-    const lane = await deps.known.laneOfAll(asked.known, app, found)
-    return { ...read, ways: found, lane }
+    if (ways.length === 0) return invalidRequest('workflow', 'noWay')
+    const lane = await known.laneOf(asked.known, ...ways.map((way) => ({ app, ...way })))
+    return {
+      ...{ id: newId(nowMs()), app, scene, workflow, keyId, isPage, notices: [], ended: null },
+      ...{ to: number.to, ways, template, params, locale, ip, policy, lane },
+    }
   }
 }
 

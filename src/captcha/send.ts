@@ -5,30 +5,22 @@
  *
  * A test recipient has a fixed code, which is stored like any other, and no notice.
  */
+import type { Channel } from '../base/channel.ts'
 import type { PreparedNotice } from '../notice/create.ts'
-import type { SendAsked, SendOutcome } from '../notice/message.ts'
+import type { SendOutcome } from '../notice/message.ts'
 import type { OncePerKey } from '../notice/once-per-key.ts'
 import type { Prepared, Send, Taken } from '../notice/pipeline.ts'
 import type { Caller } from '../rules/caller.ts'
-import type { Quota } from '../rules/quota.ts'
 import { invalidRequest, type Limited } from '../rules/refused.ts'
 import type { Challenges } from './challenges.ts'
-import { type CodeSendDeps, createCodeSends } from './code-sends.ts'
+import { type CodeAsked, type CodeSendDeps, createCodeSends } from './code-sends.ts'
 import type { CodeStore } from './code-store.ts'
 import type { KnownBrowsers } from './known-browsers.ts'
-import { createRefuseEarly } from './refuse-early.ts'
 
-export interface CaptchaAsked extends SendAsked {
-  /** The purpose of the code. */
-  scene: string
+export interface CaptchaAsked extends CodeAsked {
+  channel: Channel
   /** A code of the caller's own: 4 to 10 ASCII letters or digits. It is sent and kept in place of a random code. */
   code?: string | undefined
-  /** The policy of the limit check; `captcha` if absent. */
-  policy?: string | undefined
-  /** The answer to a challenge, from callers in pages. */
-  challenge?: string | undefined
-  /** The token of a known browser. */
-  known?: string | undefined
 }
 
 export type SendCaptcha = ReturnType<typeof createSendCaptcha>
@@ -37,23 +29,21 @@ export function createSendCaptcha(
   deps: CodeSendDeps & {
     oncePerKey: Pick<OncePerKey, 'answerBy' | 'isNew'>
     challenges: Pick<Challenges, 'enter'>
-    quota: Pick<Quota, 'remembersRefusal' | 'acquireAndRelease'>
     known: Pick<KnownBrowsers, 'laneOf'>
-    codes: Pick<CodeStore, 'digestsOf' | 'remember' | 'settle' | 'settleSoon' | 'forget'>
+    codes: Pick<CodeStore, 'digestsOf' | 'remember' | 'settle' | 'settleCommitted' | 'forget'>
     send: Send
     code: { own: boolean }
   },
 ) {
   const { readMessage, oncePerKey, challenges, guessLimits, codes } = deps
   const { send, code, testRecipients } = deps
-  const { countedOf, refuse, paramsOf, drawDigits, answerOf } = createCodeSends(deps)
-  const refuseEarly = createRefuseEarly(deps)
+  const { countedOf, refuse, refuseEarly, paramsOf, drawDigits, answerOf } = createCodeSends(deps)
 
   /** Throws Unavailable if Redis or PostgreSQL is out of reach; then the uses of the send are given back. */
   return async function sendCaptcha(asked: CaptchaAsked, caller: Caller): Promise<SendOutcome> {
     const answerBy = oncePerKey.answerBy()
     const { app } = caller
-    const { channel, scene, challenge, idempotencyKey, code: own } = asked
+    const { channel, scene, challenge, code: own } = asked
     if (own !== undefined && !(code.own || caller.sendsOwnCodes)) {
       return invalidRequest('code', 'madeByPostern')
     }
@@ -64,8 +54,8 @@ export function createSendCaptcha(
     const counted = countedOf(asked, message, caller, lane)
     const { draft, params, policy, fields } = counted
 
-    const early = await refuseEarly({ policy, fields, challenge, idempotencyKey }, caller, answerBy)
-    if (early) return refuse(early, caller)
+    const early = await refuseEarly(counted, asked, caller, answerBy)
+    if (early) return early
     const codeDigests = own === undefined ? undefined : codes.digestsOf(draft, own)
     const given = testRecipients.codeOf(to) ?? own
     const keyed = { ...asked, codeDigests }
@@ -104,9 +94,7 @@ export function createSendCaptcha(
       params: paramsOf(scene, locale, made, id),
       // If the process dies before this, the worker settles the code before it sends.
       async afterCommit() {
-        if (isPending && !isTest) {
-          await codes.settle(notice, id).catch(() => codes.settleSoon(notice, id))
-        }
+        if (isPending && !isTest) await codes.settleCommitted(notice, id)
       },
     }
   }

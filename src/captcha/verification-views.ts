@@ -1,10 +1,12 @@
-/** Answers about verifications. */
+/** Finds verifications, and answers about them. Nothing here changes one. */
 import type { Channel } from '../base/channel.ts'
 import { isId } from '../base/ids.ts'
 import type { Accepted } from '../notice/message.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import { maskRecipient } from '../recipient/channels.ts'
+import type { Caller } from '../rules/caller.ts'
 import type { Quota } from '../rules/quota.ts'
+import type { Refused } from '../rules/refused.ts'
 import type { LiveCode } from './code-answers.ts'
 import type { CodeStore } from './code-store.ts'
 import type { SendWay } from './send-way.ts'
@@ -18,13 +20,13 @@ import {
 } from './verification.ts'
 
 /** `id`: of the verification. */
-export interface AcceptedWay extends Omit<Accepted, 'channel' | 'template'> {
+interface AcceptedWay extends Omit<Accepted, 'channel' | 'template'> {
   workflow: string
   /** `index` counts from 1, `of` is the number of ways. `next`: the channel that `next` would begin. */
   way: { channel: Channel; index: number; of: number; next?: Channel }
 }
 
-type Members = Pick<Accepted, 'expiresAt' | 'resendAt' | 'codeLength' | 'lockedForMs'>
+export type WayOutcome = AcceptedWay | Refused
 
 export interface ViewDeps {
   quota: Pick<Quota, 'nextInMs'>
@@ -39,44 +41,51 @@ export interface ViewDeps {
 export function createVerificationViews(deps: ViewDeps) {
   const { quota, codes, ways, store, unseal, nowMs } = deps
 
-  return { find, currentAnswer, answerNow, answerOf, view }
+  return { find, findFor, liveOf, current, answerOf, view }
 
   async function find(app: string, id: string): Promise<OpenVerification | undefined> {
     const row = isId(id) ? await store.findVerification(app, id) : undefined
     return row && openVerification(row, unseal)
   }
 
-  /** The answer for the latest way, if the code still lives. */
-  async function currentAnswer(app: string, id: string): Promise<AcceptedWay | undefined> {
-    const found = await find(app, id)
-    const live = found && (await codes.look(homeOf(found), id))
-    return found && live?.result === 'live' ? answerNow(found, live) : undefined
+  /** A page finds only verifications that a page began. */
+  async function findFor(caller: Caller, id: string): Promise<OpenVerification | undefined> {
+    const found = await find(caller.app, id)
+    return caller.isPage && !found?.isPage ? undefined : found
   }
 
-  async function answerNow(
-    found: OpenVerification,
-    live: LiveCode,
-  ): Promise<AcceptedWay | undefined> {
-    const way = found.notices.findLastIndex((noticeId) => noticeId !== null)
-    return way < 0 ? undefined : answerOf(found, way, await membersNow(found, way, live))
+  /** The code of a verification that is not over. */
+  async function liveOf(verification: OpenVerification): Promise<LiveCode | Refused> {
+    const live = await codes.look(homeOf(verification), verification.id, verification.lane)
+    return live.result === 'gone' ? { outcome: 'code_gone', reason: live.reason } : live
   }
 
-  async function membersNow(found: OpenVerification, way: number, live: LiveCode) {
-    const counted = ways.wayOf(found, found.ways[way] as Way, callerOf(found))
+  /** The answer for the latest way. A page can ask so whether a failure began the next way. */
+  async function current(id: string, caller: Caller): Promise<WayOutcome> {
+    const found = await findFor(caller, id)
+    if (!found) return { outcome: 'not_found' }
+    const live = await liveOf(found)
+    if ('outcome' in live) return live
+    const latest = found.notices.findLastIndex((noticeId) => noticeId !== null)
+    const way = found.ways[latest]
+    if (!way) return { outcome: 'not_found' }
+    const counted = ways.wayOf(found, way, callerOf(found))
     const waitMs = 'outcome' in counted ? 0 : await quota.nextInMs(counted.policy, counted.fields)
-    return {
+    return answerOf(found, latest, {
       expiresAt: live.expiresAt.toISOString(),
       resendAt: new Date(nowMs() + waitMs).toISOString(),
       codeLength: live.length,
-    }
+    })
   }
 
+  /** `members`: as of every send of a code. */
   function answerOf(
     found: OpenVerification,
     way: number,
-    { expiresAt, resendAt, codeLength, lockedForMs }: Members,
+    members: Pick<Accepted, 'expiresAt' | 'resendAt' | 'codeLength' | 'lockedForMs'>,
   ): AcceptedWay {
     const { id, workflow, to, scene, ways: all } = found
+    const { expiresAt, resendAt, codeLength, lockedForMs } = members
     const { channel } = all[way] as Way
     const isRouted = (each: Way) => !('outcome' in ways.wayOf(found, each, callerOf(found)))
     const next = all.slice(way + 1).find(isRouted)?.channel

@@ -45,9 +45,8 @@ export function homeOf({ app, scene, ways, to }: OpenVerification): SharedOwner 
 }
 
 export const sealFacts = (
-  { to, ways, template, params, locale, ip, policy, lane }: OpenVerification,
+  { id, to, ways, template, params, locale, ip, policy, lane }: OpenVerification,
   seal: (text: string, context: CodeId) => Buffer,
-  id: CodeId,
 ): Buffer =>
   seal(JSON.stringify({ to, ways, template, params, locale, ip, policy, lane } satisfies Facts), id)
 

@@ -7,13 +7,13 @@
  */
 
 import { type NoticeId, newId } from '../base/ids.ts'
-import type { Made, Pipeline } from '../notice/pipeline.ts'
+import type { Pipeline } from '../notice/pipeline.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { DueVerification } from '../notice/verifications.ts'
 import type { Caller } from '../rules/caller.ts'
-import type { Limited, Refused } from '../rules/refused.ts'
+import type { Refused } from '../rules/refused.ts'
 import type { Challenges } from './challenges.ts'
-import type { LiveCode } from './code-answers.ts'
+import type { CodeAsked } from './code-sends.ts'
 import type { CodeStore } from './code-store.ts'
 import {
   createReadWorkflow,
@@ -21,18 +21,12 @@ import {
   type ReadWorkflowDeps,
   type WorkflowAsked,
 } from './read-workflow.ts'
-import type { RefuseEarly } from './refuse-early.ts'
 import type { SendWay, WayAsked } from './send-way.ts'
-import {
-  callerOf,
-  homeOf,
-  type OpenVerification,
-  openVerification,
-  type Way,
-} from './verification.ts'
-import { type AcceptedWay, createVerificationViews, type ViewDeps } from './verification-views.ts'
+import { callerOf, openVerification, type Way } from './verification.ts'
+import { createVerificationViews, type ViewDeps, type WayOutcome } from './verification-views.ts'
 
-export type WayOutcome = AcceptedWay | Refused
+/** `id`: of the verification. */
+type NextAsked = Pick<CodeAsked, 'challenge' | 'idempotencyKey'> & { id: string }
 
 export type Workflows = ReturnType<typeof createWorkflows>
 
@@ -41,137 +35,48 @@ export function createWorkflows(
     ViewDeps & {
       oncePerKey: { answerBy(): number }
       once: Pipeline['once']
-      refuseEarly: RefuseEarly
       challenges: Pick<Challenges, 'enter'>
-      codes: Pick<CodeStore, 'look' | 'settle'>
+      codes: Pick<CodeStore, 'settle'>
       ways: SendWay
       store: Pick<NoticeStore, 'findVerificationOf' | 'passWay' | 'endVerification' | 'adopt'>
     },
 ) {
   const readWorkflow = createReadWorkflow(deps)
-  const { find, currentAnswer, answerNow, answerOf, view } = createVerificationViews(deps)
-  const { once, challenges, codes, ways, store } = deps
+  const { find, findFor, liveOf, current, answerOf, view } = createVerificationViews(deps)
+  const { codes, ways, store } = deps
   const { answerBy: deadline } = deps.oncePerKey
 
   /** Throws Unavailable if Redis or PostgreSQL is out of reach; then nothing was sent. */
   async function sendWorkflow(asked: WorkflowAsked, caller: Caller): Promise<WayOutcome> {
     const answerBy = deadline()
-    const read = await readWorkflow(asked, caller)
-    if ('outcome' in read) return read
-    const { challenge, idempotencyKey } = asked
-    const first = ways.wayOf(read, read.ways[0] as Way, caller)
+    const verification = await readWorkflow(asked, caller)
+    if ('outcome' in verification) return verification
+    const first = ways.wayOf(verification, verification.ways[0] as Way, caller)
     if ('outcome' in first) return first
-    const early = await deps.refuseEarly({ ...first, challenge, idempotencyKey }, caller, answerBy)
-    if (early) return ways.refuse(early, caller)
-    return once<WayOutcome>(
-      { kind: 'captcha', asked: { ...asked }, caller, answerBy },
-      (noticeId) => adopt(caller.app, noticeId),
-      (noticeId) =>
-        entered(challenge, caller, (isHuman) =>
-          beginFirst({ verification: read, caller, noticeId, isHuman, answerBy }),
-        ),
-    )
-  }
-
-  /** Begins a verification with its first way. A way to an address that must get nothing is left out. */
-  async function beginFirst(how: Omit<WayAsked, 'way'>): Promise<WayOutcome> {
-    const made = await ways.sendWay({ ...how, way: 0 })
-    if (made.outcome === 'accepted') return answerOf(how.verification, 0, made)
-    const [, ...left] = how.verification.ways
-    if (left.length === 0 || made.outcome !== 'destination_not_allowed') return refusalOf(made)
-    const verification = { ...how.verification, id: newId(deps.nowMs()), ways: left }
-    return beginFirst({ ...how, verification })
+    const early = await ways.refuseEarly(first, asked, caller, answerBy)
+    if (early) return early
+    return sendOnce(asked, caller, answerBy, (how) => beginFirst({ verification, ...how }))
   }
 
   /**
    * Begins the next way, because the person asks for it. A repeat with the same Idempotency-Key gets the same answer.
    * Throws Unavailable; then no way has begun.
    */
-  async function next(
-    asked: { id: string; challenge?: string | undefined; idempotencyKey?: string | undefined },
-    caller: Caller,
-  ): Promise<WayOutcome> {
+  async function next(asked: NextAsked, caller: Caller): Promise<WayOutcome> {
     const answerBy = deadline()
-    const { id, challenge } = asked
-    const found = await findFor(caller, id)
-    if (!found) return { outcome: 'not_found' }
+    const verification = await findFor(caller, asked.id)
+    if (!verification) return { outcome: 'not_found' }
     const keyed = { ...asked, begins: 'next' }
-    return once<WayOutcome>(
-      { kind: 'captcha', asked: keyed, caller, answerBy },
-      (noticeId) => adopt(caller.app, noticeId),
-      (noticeId) =>
-        entered(challenge, caller, async (isHuman) => {
-          const live = await liveOf(found)
-          if ('outcome' in live) return live
-          const how = { verification: found, caller, noticeId, isHuman, answerBy }
-          const begun = await begin(how)
-          if (begun.outcome !== 'superseded') return begun
-          return (await currentAnswer(caller.app, id)) ?? { outcome: 'code_gone', reason: 'used' }
-        }),
-    )
-  }
-
-  /** The latest way. Changes nothing, so a page can ask whether a failure began the next way. */
-  async function current(id: string, caller: Caller): Promise<WayOutcome> {
-    const found = await findFor(caller, id)
-    if (!found) return { outcome: 'not_found' }
-    const live = await liveOf(found)
-    if ('outcome' in live) return live
-    return (await answerNow(found, live)) ?? { outcome: 'not_found' }
-  }
-
-  /** A page finds only verifications that a page began. */
-  async function findFor(caller: Caller, id: string): Promise<OpenVerification | undefined> {
-    const found = await find(caller.app, id)
-    return caller.isPage && !found?.isPage ? undefined : found
-  }
-
-  /** The code of a verification that is not over. */
-  async function liveOf(verification: OpenVerification): Promise<LiveCode | Refused> {
-    const live = await codes.look(homeOf(verification), verification.id)
-    if (live.result === 'gone') return { outcome: 'code_gone', reason: live.reason }
-    return triesIn(live, verification) > 0 ? live : { outcome: 'code_gone', reason: 'tries' }
-  }
-
-  /** Runs a send with the answer to a challenge. It is given back if nothing was sent. */
-  async function entered(
-    challenge: string | undefined,
-    caller: Caller,
-    run: (isHuman: boolean) => Promise<WayOutcome>,
-  ): Promise<WayOutcome> {
-    const entry = await challenges.enter(caller, challenge)
-    if ('outcome' in entry) return entry
-    let outcome: WayOutcome | undefined
-    try {
-      outcome = await run(entry.isHuman)
-      return outcome
-    } finally {
-      if (outcome?.outcome !== 'accepted') entry.giveBack()
-    }
-  }
-
-  /** Begins the first of the ways left that nothing refuses. */
-  async function begin(
-    how: Omit<WayAsked, 'way'>,
-  ): Promise<WayOutcome | { outcome: 'superseded' }> {
-    const { verification } = how
-    let refusal: Refused | undefined
-    for (let way = verification.notices.length; way < verification.ways.length; way++) {
-      const made = await ways.sendWay({ ...how, way })
-      if (made.outcome === 'accepted') return answerOf(verification, way, made)
-      const endsAll = ['superseded', 'code_gone', 'challenge_required'].includes(made.outcome)
-      if (endsAll) return made as Refused
-      const refused = refusalOf(made)
-      if (!hasNoRoute(refused)) refusal = shorter(refusal, refused)
-    }
-    return refusal ?? { outcome: 'no_more_ways' }
+    return sendOnce(keyed, caller, answerBy, async (how) => {
+      const begun = await begin({ verification, ...how })
+      return begun.outcome === 'superseded' ? current(asked.id, caller) : begun
+    })
   }
 
   /** Begins the next way of a verification whose latest way ended without success. */
   async function beginDue(due: DueVerification): Promise<void> {
     const verification = openVerification(due, deps.unseal)
     const { id, isPage, ways: all, notices } = verification
-    if ('outcome' in (await liveOf(verification))) return store.endVerification(id, 'gone')
     const made = await begin({
       ...{ verification, caller: callerOf(verification), noticeId: due.nextId },
       ...{ isHuman: !isPage, answerBy: deadline(), isRepeated: true },
@@ -182,8 +87,33 @@ export function createWorkflows(
     await store.passWay(rest, null)
   }
 
+  /** Sends a way once per Idempotency-Key. The answer to a challenge is given back if nothing was sent. */
+  function sendOnce(
+    asked: Pick<CodeAsked, 'challenge' | 'idempotencyKey'>,
+    caller: Caller,
+    answerBy: number,
+    run: (how: Omit<WayAsked, 'verification' | 'way'>) => Promise<WayOutcome>,
+  ): Promise<WayOutcome> {
+    return deps.once<WayOutcome>(
+      { kind: 'captcha', asked, caller, answerBy },
+      (noticeId) => adopt(caller, noticeId),
+      async (noticeId) => {
+        const entry = await deps.challenges.enter(caller, asked.challenge)
+        if ('outcome' in entry) return entry
+        let outcome: WayOutcome | undefined
+        try {
+          outcome = await run({ noticeId, caller, isHuman: entry.isHuman, answerBy })
+          return outcome
+        } finally {
+          if (outcome?.outcome !== 'accepted') entry.giveBack()
+        }
+      },
+    )
+  }
+
   /** The answer for the notice of an earlier request, if its verification still lives. */
-  async function adopt(app: string, noticeId: NoticeId): Promise<AcceptedWay | undefined> {
+  async function adopt(caller: Caller, noticeId: NoticeId): Promise<WayOutcome | undefined> {
+    const { app } = caller
     const row = await store.findVerificationOf(app, noticeId)
     if (!row) return undefined
     const { id, ways: all } = openVerification(row, deps.unseal)
@@ -191,28 +121,53 @@ export function createWorkflows(
     const way = all[row.notices.indexOf(noticeId)]
     // Without its code, an open notice will not be sent.
     if (adopted?.isOpen && way) await codes.settle({ ...row, ...way }, noticeId, id)
-    return currentAnswer(app, id)
+    const now = await current(id, caller)
+    return now.outcome === 'accepted' ? now : undefined
+  }
+
+  /** Begins a verification with its first way. A way to an address that must get nothing is left out. */
+  async function beginFirst(how: Omit<WayAsked, 'way'>): Promise<WayOutcome> {
+    const { verification } = how
+    const made = await ways.sendWay({ ...how, way: 0 })
+    if (made.outcome === 'accepted') return answerOf(verification, 0, made)
+    if (made.outcome === 'superseded') throw new Error('a new verification had a way already')
+    const [, ...left] = verification.ways
+    if (left.length === 0 || made.outcome !== 'destination_not_allowed') return made
+    return beginFirst({
+      ...how,
+      verification: { ...verification, id: newId(deps.nowMs()), ways: left },
+    })
+  }
+
+  /** Begins the first of the ways left that nothing refuses, while the code lives. Of several refusals, the shortest counts. */
+  async function begin(
+    how: Omit<WayAsked, 'way'>,
+  ): Promise<WayOutcome | { outcome: 'superseded' }> {
+    const { verification } = how
+    const live = await liveOf(verification)
+    if ('outcome' in live) return live
+    const refusals: Refused[] = []
+    for (let way = verification.notices.length; way < verification.ways.length; way++) {
+      const made = await ways.sendWay({ ...how, way })
+      switch (made.outcome) {
+        case 'accepted':
+          return answerOf(verification, way, made)
+        case 'superseded':
+        case 'code_gone':
+        case 'challenge_required':
+          return made
+        default:
+          if (!hasNoRoute(made)) refusals.push(made)
+      }
+    }
+    const [soonest] = refusals.toSorted((one, other) => waitOf(one) - waitOf(other))
+    return soonest ?? { outcome: 'no_more_ways' }
   }
 
   return { sendWorkflow, next, current, beginDue, find, view }
 }
 
-/** The tries that the lane of the person has left. */
-const triesIn = ({ triesLeft, knownTriesLeft }: LiveCode, { lane }: OpenVerification): number =>
-  lane === 'known' ? knownTriesLeft : triesLeft
-
-function refusalOf(made: Made): Refused {
-  if (made.outcome === 'accepted' || made.outcome === 'superseded') {
-    throw new Error(`a way was not refused: ${made.outcome}`)
-  }
-  return made
-}
-
-const waitOf = (refused: Refused | undefined): number =>
-  refused && 'retryAfterMs' in refused
-    ? (refused as Limited).retryAfterMs
-    : Number.POSITIVE_INFINITY
-
-/** The refusal with the shorter wait. */
-const shorter = (one: Refused | undefined, other: Refused): Refused =>
-  one && waitOf(one) <= waitOf(other) ? one : other
+const waitOf = (refused: Refused): number =>
+  refused.outcome === 'limited' || refused.outcome === 'locked'
+    ? refused.retryAfterMs
+    : Number.MAX_SAFE_INTEGER

@@ -16,12 +16,9 @@ const idempotencyKey = z
 const keyId = plainText(64).min(1).optional()
 
 /** Calls in process never get a challenge. */
-export const captchaInput = sendCaptchaBody
-  .omit({ challenge: true })
-  .extend({ app: appName, keyId, idempotencyKey, policy: z.string().optional() })
-export const workflowInput = sendWorkflowBody
-  .omit({ challenge: true })
-  .extend({ app: appName, keyId, idempotencyKey, policy: z.string().optional() })
+const ofCalls = { app: appName, keyId, idempotencyKey, policy: z.string().optional() }
+export const captchaInput = sendCaptchaBody.omit({ challenge: true }).extend(ofCalls)
+export const workflowInput = sendWorkflowBody.omit({ challenge: true }).extend(ofCalls)
 export const nextInput = z.strictObject({ app: appName, id, keyId, idempotencyKey })
 export const checkInput = checkCaptchaBody
   .omit({ challenge: true })

@@ -101,24 +101,21 @@ export const checkByIdBody = checkCaptchaBody
 /** A publishable key stands in a page, so its caller may be anyone. Such a caller chooses neither address nor text. */
 const notForPages = z.never(words.en.fields.notForPages)
 
-/** The members that a publishable key may send. */
+/** The members of a send that a publishable key may send. */
+const ofPageSends = (templates: readonly string[]) => ({
+  ip: notForPages.optional(),
+  params: notForPages.default({} as never),
+  template: template
+    .refine((name) => templates.includes(name), words.en.fields.notNamedByPages)
+    .prefault('captcha'),
+})
+
 export const sendCaptchaPageBody = (templates: readonly string[]) =>
-  sendCaptchaBody.extend({
-    ip: notForPages.optional(),
-    code: notForPages.optional(),
-    params: notForPages.default({} as never),
-    template: template
-      .refine((name) => templates.includes(name), words.en.fields.notNamedByPages)
-      .prefault('captcha'),
-  })
+  sendCaptchaBody.extend({ ...ofPageSends(templates), code: notForPages.optional() })
 
 export const sendWorkflowPageBody = (templates: readonly string[], workflows: readonly string[]) =>
   sendWorkflowBody.extend({
-    ip: notForPages.optional(),
-    params: notForPages.default({} as never),
-    template: template
-      .refine((name) => templates.includes(name), words.en.fields.notNamedByPages)
-      .prefault('captcha'),
+    ...ofPageSends(templates),
     workflow: workflow.refine(
       (name) => workflows.includes(name),
       words.en.fields.workflowNotForPages,

@@ -2,7 +2,6 @@
 import { z } from 'zod'
 import { isObject } from '../base/json.ts'
 import type { CheckCaptcha } from '../captcha/check.ts'
-import type { CheckById } from '../captcha/check-by-id.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
 import type { Workflows } from '../captcha/workflows.ts'
 import type { Caller } from '../rules/caller.ts'
@@ -66,7 +65,6 @@ const names = (body: unknown, member: string) => isObject(body) && Object.hasOwn
 
 type SendBody = z.output<typeof sendCaptchaBody>
 type WorkflowBody = z.output<typeof sendWorkflowBody>
-type CheckByIdForm = z.output<typeof checkByIdBody>
 
 export function captchaRoutes(deps: {
   sendCaptcha: SendCaptcha
@@ -77,7 +75,6 @@ export function captchaRoutes(deps: {
   /** Workflows that a publishable key may name. */
   pageWorkflows: readonly string[]
   workflows: Pick<Workflows, 'sendWorkflow'>
-  checkById: CheckById
 }): Route[] {
   const { sendCaptcha, workflows, offerChallenge, pageTemplates, pageWorkflows } = deps
   return [
@@ -132,13 +129,7 @@ export function captchaRoutes(deps: {
   ]
 }
 
-function checkRoute({
-  checkCaptcha,
-  checkById,
-}: {
-  checkCaptcha: CheckCaptcha
-  checkById: CheckById
-}): Route {
+function checkRoute({ checkCaptcha }: { checkCaptcha: CheckCaptcha }): Route {
   return defineRoute({
     method: 'post',
     path: '/v1/captchas/check',
@@ -165,9 +156,7 @@ function checkRoute({
       'locked',
     ],
     async run({ body, caller, note }) {
-      const checked = await ('to' in body
-        ? checkCaptcha(body, caller)
-        : checkById(body as CheckByIdForm, caller))
+      const checked = await checkCaptcha(body, caller)
       if (checked.outcome !== 'passed') return checked
       const { outcome: _, ...passed } = checked
       note({ noticeId: passed.id })

@@ -10,9 +10,9 @@ import { inSpan } from '../base/traces.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import type { CancelCaptcha, CancelOutcome } from '../captcha/cancel.ts'
 import type { CheckCaptcha, CheckOutcome } from '../captcha/check.ts'
-import type { CheckById } from '../captcha/check-by-id.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
-import type { WayOutcome, Workflows } from '../captcha/workflows.ts'
+import type { WayOutcome } from '../captcha/verification-views.ts'
+import type { Workflows } from '../captcha/workflows.ts'
 import type { SendOutcome } from '../notice/message.ts'
 import type { SendNotice } from '../notice/send.ts'
 import type { Caller } from '../rules/caller.ts'
@@ -96,7 +96,6 @@ export function createCalls(deps: {
   sendCaptcha: SendCaptcha
   checkCaptcha: CheckCaptcha
   sendNotice: SendNotice
-  checkById: CheckById
   workflows: Pick<Workflows, 'sendWorkflow' | 'next'>
   cancelCaptcha: CancelCaptcha
   reads: NoticeReads
@@ -158,7 +157,7 @@ export function createCalls(deps: {
     }
 
   const checkByRecipient = inProcess(checkInput, deps.checkCaptcha)
-  const checkById = inProcess(checkByIdInput, deps.checkById)
+  const checkById = inProcess(checkByIdInput, deps.checkCaptcha)
   const sendPlain = inProcess(captchaInput, sendCaptcha)
   const sendWorkflow = inProcess(workflowInput, (asked, caller) =>
     workflows.sendWorkflow(asked, caller),

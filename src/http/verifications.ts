@@ -1,7 +1,8 @@
 /** Routes of verifications with several ways: the next way, the latest way, the end, and the state of each way. */
 import { z } from 'zod'
 import type { CancelCaptcha } from '../captcha/cancel.ts'
-import type { WayOutcome, Workflows } from '../captcha/workflows.ts'
+import type { WayOutcome } from '../captcha/verification-views.ts'
+import type { Workflows } from '../captcha/workflows.ts'
 import { noticeStates } from '../notice/states.ts'
 import { acceptedNotice, idempotencyKeyOf } from './accepted.ts'
 import type { RouteResult } from './respond.ts'

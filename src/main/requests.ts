@@ -5,10 +5,8 @@ import { createCancelCaptcha, createFindCaptcha } from '../captcha/cancel.ts'
 import { createCaptchaEvents, type EndCode } from '../captcha/captcha-events.ts'
 import { createChallengeKind, createChallenges } from '../captcha/challenges.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
-import { createCheckById } from '../captcha/check-by-id.ts'
 import { createKnownBrowsers, type KnownBrowsers } from '../captcha/known-browsers.ts'
 import { createPasses } from '../captcha/passes.ts'
-import { createRefuseEarly } from '../captcha/refuse-early.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
 import { createSendWay } from '../captcha/send-way.ts'
 import { createWorkflows } from '../captcha/workflows.ts'
@@ -156,7 +154,6 @@ function composeSending(shared: Shared, steps: Steps) {
       ...ofCodes,
       ...{ normaliseRecipient, store: notices, unseal: secrets.unseal, nowMs },
       workflows: file.workflows,
-      refuseEarly: createRefuseEarly(sending),
       ways: createSendWay({ ...ofCodes, store: notices, seal: secrets.seal }),
     }),
     sendNotice: createSendNotice({ ...sending, ttlMs: file.notice.ttl, nowMs }),
@@ -172,16 +169,19 @@ async function composeChecking(shared: Shared, steps: Sends) {
   const { nowMs } = database
   const passes = await createPasses({ redis, keyPrefix, secrets, nowMs })
   closers.onClose(() => passes.close())
-  const endCode: EndCode = ({ channel, to }, id, end) =>
-    notices.endCode({ id, end, hashes: secrets.recipientHashes(channel, to) })
+  const endCode: EndCode = async ({ channel, to }, { noticeId: id, codeId }, end) => {
+    if (id) await notices.endCode({ id, end, hashes: secrets.recipientHashes(channel, to) })
+    if (codeId) await notices.endVerification(codeId, end)
+  }
   const captchaEvents = createCaptchaEvents({
     types: wantedEvents,
     write: events.add,
-    ...{ endCode, endVerification: notices.endVerification, nowMs },
+    ...{ endCode, nowMs },
   })
   closers.onClose(() => captchaEvents.close())
+  const findCaptcha = createFindCaptcha({ ...steps, store: notices, codes })
   const checkCaptcha = createCheckCaptcha({
-    ...{ normaliseRecipient, testRecipients, challenges, codes },
+    ...{ normaliseRecipient, testRecipients, challenges, codes, findCaptcha },
     limits: guessLimits,
     code: shared.config.file.code,
     known: steps.known,
@@ -191,15 +191,12 @@ async function composeChecking(shared: Shared, steps: Sends) {
     events: captchaEvents,
     onChecked: recorder.checked,
   })
-  const findCaptcha = createFindCaptcha({ ...steps, store: notices, codes })
   const cancelCaptcha = createCancelCaptcha({
-    ...{ findCaptcha, codes, testRecipients },
-    ...{ endCode, endVerification: notices.endVerification },
+    ...{ findCaptcha, codes, endCode, testRecipients },
     limits: guessLimits,
     events: captchaEvents,
   })
-  const checkById = createCheckById({ codes, findCaptcha, checkCaptcha })
-  return { checkCaptcha, checkById, cancelCaptcha, passes }
+  return { checkCaptcha, cancelCaptcha, passes }
 }
 
 /** The look-up and reset of a recipient. */

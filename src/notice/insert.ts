@@ -34,25 +34,12 @@ export interface NewNotice {
 /**
  * Returns the creation time by PostgreSQL's clock after the commit; null if the id existed already. For a recipient that must
  * get nothing, it returns the reason and inserts nothing. The statement finds that itself, so it costs no other one.
+ *
+ * `isWay`: each notice begins a way of its verification. It returns null also if that way was begun, or the verification ended.
  */
-export const createInsert = (database: Database, suppressFor: () => SuppressFor) =>
-  createInserter(database, suppressFor, 'notice-create', insertSql(), [])
-
-/** The same for a notice that begins a way of its verification: null also if that way was begun, or the verification ended. */
-export const createInsertWay = (database: Database, suppressFor: () => SuppressFor) =>
-  createInserter(database, suppressFor, 'notice-create-way', insertSql(true), [
-    ({ begun }) => begun?.verificationId,
-    ({ begun }) => begun?.way,
-    ({ begun }) => begun?.seen,
-  ])
-
-function createInserter(
-  database: Database,
-  suppressFor: () => SuppressFor,
-  name: string,
-  sql: string,
-  ofWay: readonly ((row: NewNotice) => unknown)[],
-) {
+export function createInsert(database: Database, suppressFor: () => SuppressFor, isWay = false) {
+  const name = isWay ? 'notice-create-way' : 'notice-create'
+  const sql = insertSql(isWay)
   return createBatcher<NewNotice, Date | SuppressionReason | null>({
     maxItems: 200,
     maxConcurrent: 2,
@@ -65,7 +52,12 @@ function createInserter(
           ({ providers }) => providers?.join(',') ?? null,
         ]),
         suppressValues(suppressFor()),
-        ...columns(notices, ofWay),
+        ...(isWay
+          ? columns(
+              notices.flatMap(({ begun }) => begun ?? []),
+              ['verificationId', 'way', 'seen'],
+            )
+          : []),
       ])
       const created = new Map(
         rows.map((row) => [row.id, row.because ?? new Date(Math.floor(row.createdAtMs))]),
@@ -94,7 +86,7 @@ const becauseSql = `
   WHERE s.recipient_hash = ANY (ARRAY[new.recipient_hash, new.earlier_hash]) AND s.app = new.app AND ${appliesSql(16)}`
 
 // All times are PostgreSQL's, except `send_at`. The process's clock is not used.
-const insertSql = (isWay = false) => `
+const insertSql = (isWay: boolean) => `
   WITH given AS (
     SELECT new.*, (${becauseSql}) AS because FROM (
       SELECT id, app, kind, channel, recipient, recipient_hash, scene, template, locale, sealed_params,

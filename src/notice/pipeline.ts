@@ -83,18 +83,12 @@ export function createPipeline(deps: {
   return { once, send, make }
 
   /** Answers a repeat with the same key as the first request. Otherwise it adopts the notice of that request, or makes one. */
-  async function once<Outcome extends SendOutcome | { outcome: string }>(
-    {
-      kind,
-      asked,
-      caller,
-      answerBy,
-    }: Pick<Sending, 'asked' | 'caller' | 'answerBy'> & {
-      kind: NoticeDraft['kind']
-    },
+  async function once<Outcome extends { outcome: string }>(
+    request: Pick<Sending, 'asked' | 'caller' | 'answerBy'> & Pick<NoticeDraft, 'kind'>,
     adoptEarlier: (id: NoticeId) => Promise<Outcome | undefined>,
     makeNew: (id: NoticeId) => Promise<Outcome>,
   ): Promise<Outcome> {
+    const { kind, asked, caller, answerBy } = request
     const begun = await oncePerKey.begin(kind, asked, caller, answerBy)
     // Only a request of the same kind has the same text, so a stored answer is of its kind too.
     if ('outcome' in begun) return begun as Outcome

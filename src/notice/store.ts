@@ -18,7 +18,7 @@ import { createEndCode } from './code-end.ts'
 import { createConversions, type OnConverted } from './conversions.ts'
 import { createFinder } from './find.ts'
 import { createHourCounts } from './hour-counts.ts'
-import { createInsert, createInsertWay, type NewNotice } from './insert.ts'
+import { createInsert, type NewNotice } from './insert.ts'
 import type { WantedEvents } from './outbox.ts'
 import { createOverdue } from './overdue.ts'
 import { createRecord, type NoticeOutcome } from './record.ts'
@@ -45,7 +45,7 @@ export function createNoticeStore(
   const record = createRecord(database, options.wantedEvents, onConverted)
   return {
     insert: (notice: NewNotice) => insert(notice),
-    insertWay: createInsertWay(database, suppressFor),
+    insertWay: createInsert(database, suppressFor, true),
     findOpen: (id: string) => findOpen(id),
     claim: (asked: ClaimAsked) => claim(asked),
     extend: createExtend(database),

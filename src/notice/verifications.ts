@@ -56,11 +56,8 @@ export function createVerifications(database: Database) {
       return row
     },
 
-    async findVerificationOf(app: string, noticeId: string): Promise<Verification | undefined> {
-      const [row] = await database.query<Verification>('verification-of', ofNoticeSql, [
-        app,
-        noticeId,
-      ])
+    async findVerificationOf(app: string, id: NoticeId): Promise<Verification | undefined> {
+      const [row] = await database.query<Verification>('verification-of', ofNoticeSql, [app, id])
       return row
     },
 
@@ -71,13 +68,8 @@ export function createVerifications(database: Database) {
 
     /** Begins a way without a notice: a test recipient's, or with `null` all ways that are left. False if it was begun. */
     async passWay({ verificationId, way, seen }: WayBegun, id: NoticeId | null): Promise<boolean> {
-      const rows = await database.query('verification-pass', passSql, [
-        verificationId,
-        way,
-        seen,
-        id,
-      ])
-      return rows.length > 0
+      const values = [verificationId, way, seen, id]
+      return (await database.query('verification-pass', passSql, values)).length > 0
     },
 
     /** The first end is kept. No further way begins, except after `tries`. */

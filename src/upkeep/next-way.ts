@@ -31,25 +31,13 @@ export function startNextWay(
   deps: NextWayDeps & { beginDue: NonNullable<NextWayDeps['beginDue']> },
 ): Repetition {
   const { store, beginDue, nowMs, log, pollMs = defaultPollMs } = deps
-
-  async function begin(due: DueVerification): Promise<void> {
-    try {
-      await beginDue(due)
-    } catch (error) {
-      // It is due again when its lease ends.
-      log.backgroundFailed('next_way', error)
-    }
-  }
+  const failed = (error: unknown): void => log.backgroundFailed('next_way', error)
 
   return repeat(async () => {
-    try {
-      const ids = Array.from({ length: perPass }, () => newId(nowMs()))
-      const taken = await store.takeDueWays(ids, leaseMs)
-      await Promise.all(taken.map(begin))
-      return taken.length === perPass ? 0 : pollMs
-    } catch (error) {
-      log.backgroundFailed('next_way', error)
-      return pollMs
-    }
+    const ids = Array.from({ length: perPass }, () => newId(nowMs()))
+    const taken = (await store.takeDueWays(ids, leaseMs).catch(failed)) || []
+    // A way that fails is due again when its lease ends.
+    await Promise.all(taken.map((due) => beginDue(due).catch(failed)))
+    return taken.length === perPass ? 0 : pollMs
   }, pollMs)
 }

@@ -30,7 +30,6 @@ async function start() {
   const cancel = createCancelCaptcha({
     findCaptcha: async () => ({ ...owner, codeEnd }),
     codes,
-    endVerification: async () => {},
     endCode: async (_, __, end) => {
       if (isRowAway) throw new Error('the row could not be written')
       codeEnd = end
@@ -87,7 +86,6 @@ describe('a cancel as passed: one refund and one event', () => {
     const cancel = createCancelCaptcha({
       findCaptcha: async () => ({ ...owner, codeEnd: null }),
       codes,
-      endVerification: async () => {},
       endCode: async () => {},
       limits: { refund: (ended) => void done.refunds.push(ended) },
       events: { passed: () => {} },

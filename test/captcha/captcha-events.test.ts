@@ -28,7 +28,6 @@ function announcer(types: readonly EventType[] = eventTypes, failures = 0) {
   let left = failures
   const announce = createCaptchaEvents({
     types,
-    endVerification: async () => {},
     endCode: async () => {},
     nowMs: () => Date.UTC(2031, 0, 2),
     async write(event) {

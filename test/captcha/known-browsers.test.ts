@@ -74,8 +74,7 @@ test('a request about several addresses: known only if the token names all of th
   const token = await tokenOf(owner)
   const called = { ...owner, channel: 'voice' as const }
   const mail = { ...owner, channel: 'email' as const, to: 'ada@shop.example' }
-  const lane = (...addresses: Omit<Owner, 'app'>[]) =>
-    browsers.laneOfAll(token, owner.app, addresses)
+  const lane = (...recipients: Owner[]) => browsers.laneOf(token, ...recipients)
   expect(await lane(owner)).toBe('known')
   expect(await lane(owner, called)).toBe('known')
   expect(await lane(called)).toBe('known')

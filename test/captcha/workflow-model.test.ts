@@ -8,11 +8,11 @@ import { createBatcher } from '../../src/base/batcher.ts'
 import { newId } from '../../src/base/ids.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import { createCodeStore } from '../../src/captcha/code-store.ts'
-import { createRefuseEarly } from '../../src/captcha/refuse-early.ts'
 import { createSendWay } from '../../src/captcha/send-way.ts'
 import { createWorkflows } from '../../src/captcha/workflows.ts'
 import { createSecrets } from '../../src/crypto/secrets.ts'
 import { createNoticeCreator } from '../../src/notice/create.ts'
+import type { ReadMessage } from '../../src/notice/message.ts'
 import { createPipeline } from '../../src/notice/pipeline.ts'
 import { createReceipts } from '../../src/notice/receipts.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
@@ -99,10 +99,11 @@ const pipeline = createPipeline({
     return created
   },
 })
+const readMessage: ReadMessage = (_, { to, params }) => ({
+  ...{ to, country: 'CN', locale: 'en', params, providers: [] },
+})
 const ways = createSendWay({
-  readMessage: (_, { to, params }) => ({ to, country: 'CN', locale: 'en', params, providers: [] }),
-  make: pipeline.make,
-  quota,
+  ...{ readMessage, make: pipeline.make, quota, oncePerKey },
   guessLimits: { refundOf: () => undefined, waitMsOf: async () => 0 },
   challenges: { refuse: async (_, limited) => limited },
   // A process that died undoes nothing.
@@ -115,9 +116,16 @@ const ways = createSendWay({
   testRecipients: { codeOf: () => undefined },
 })
 const workflows = createWorkflows({
-  ...{ workflows: { all: channels }, oncePerKey, once: pipeline.once, quota, codes, ways },
+  ...{
+    workflows: { all: channels },
+    oncePerKey,
+    once: pipeline.once,
+    quota,
+    codes,
+    ways,
+    readMessage,
+  },
   normaliseRecipient: (_, to) => ({ kind: 'ok', to, country: 'CN' }),
-  refuseEarly: createRefuseEarly({ oncePerKey, quota }),
   challenges: { enter: async () => ({ isHuman: true, giveBack() {} }) },
   ...{ known: noKnownBrowsers, store: notices, unseal: secrets.unseal, nowMs: Date.now },
 })

@@ -1,6 +1,5 @@
 /** For tests without tokens of known browsers: all callers are strangers. */
 export const noKnownBrowsers = {
   laneOf: async () => 'stranger' as const,
-  laneOfAll: async () => 'stranger' as const,
   issue: async () => ({}),
 }
