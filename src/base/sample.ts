@@ -1,11 +1,11 @@
-/** Returns a function that returns true at most `perSecond` times a second. */
-export function createSample(perSecond: number): () => boolean {
-  let second = 0
+/** Returns a function that returns true at most `most` times in each window, by default a second. */
+export function createSample(most: number, windowMs = 1_000): (nowMs?: number) => boolean {
+  let window = 0
   let count = 0
-  return () => {
-    const now = Math.floor(performance.now() / 1_000)
-    count = now === second ? count + 1 : 1
-    second = now
-    return count <= perSecond
+  return (nowMs = performance.now()) => {
+    const now = Math.floor(nowMs / windowMs)
+    count = now === window ? count + 1 : 1
+    window = now
+    return count <= most
   }
 }

@@ -56,6 +56,11 @@ const maxOfRecipient = 200
 
 /** `apps`: undefined for every app. */
 export function createBrowse(database: Database) {
+  async function names(name: string, sql: string, values: readonly unknown[]): Promise<string[]> {
+    const rows = await database.query<{ name: string }>(name, sql, values)
+    return rows.map((row) => row.name)
+  }
+
   return {
     /** A page of notices, newest first. */
     async browse(filter: BrowseFilter): Promise<BrowsedPage> {
@@ -82,35 +87,14 @@ export function createBrowse(database: Database) {
     },
 
     /** The apps that sent to a recipient lately, latest first. */
-    async appsOf(recipientHashes: readonly Uint8Array[]): Promise<string[]> {
-      const values = [recipientHashes, maxOfRecipient]
-      const rows = await database.query<{ app: string }>('notice-apps-of', appsSql, values)
-      return rows.map(({ app }) => app)
-    },
+    appsOf: (recipientHashes: readonly Uint8Array[]) =>
+      names('notice-apps-of', appsSql, [recipientHashes, maxOfRecipient]),
 
     /** The channels by which these apps sent to a recipient lately, latest first. */
-    async channelsOf(
-      apps: readonly string[] | undefined,
-      recipientHashes: readonly Uint8Array[],
-    ): Promise<string[]> {
-      const values = [recipientHashes, maxOfRecipient, apps ?? null]
-      const rows = await database.query<{ channel: string }>(
-        'notice-channels-of',
-        channelsSql,
-        values,
-      )
-      return rows.map(({ channel }) => channel)
-    },
+    channelsOf: (apps: readonly string[] | undefined, recipientHashes: readonly Uint8Array[]) =>
+      names('notice-channels-of', channelsSql, [recipientHashes, maxOfRecipient, apps ?? null]),
 
-    async latestApps(): Promise<string[]> {
-      const values = [maxLatest]
-      const rows = await database.query<{ app: string }>(
-        'notice-latest-apps',
-        latestAppsSql,
-        values,
-      )
-      return rows.map(({ app }) => app)
-    },
+    latestApps: () => names('notice-latest-apps', latestAppsSql, [maxLatest]),
 
     /** Recipients of the latest notices that a provider took or rejected. */
     latestTaken(apps: readonly string[] | undefined) {
@@ -156,17 +140,17 @@ const browseSql = `
   ORDER BY id DESC`
 
 const appsSql = `
-  SELECT app FROM (
+  SELECT app AS name FROM (
     SELECT app, id FROM notice WHERE recipient_hash = ANY($1) ORDER BY id DESC LIMIT $2) AS latest
   GROUP BY app ORDER BY max(id::text) DESC`
 
 const channelsSql = `
-  SELECT channel FROM (
+  SELECT channel AS name FROM (
     SELECT app, channel, id FROM notice WHERE recipient_hash = ANY($1) ORDER BY id DESC LIMIT $2) AS latest
   WHERE $3::text[] IS NULL OR app = ANY($3) GROUP BY channel ORDER BY max(id::text) DESC`
 
 const latestAppsSql = `
-  SELECT DISTINCT app FROM (SELECT app FROM notice ORDER BY id DESC LIMIT $1) AS latest ORDER BY app`
+  SELECT DISTINCT app AS name FROM (SELECT app FROM notice ORDER BY id DESC LIMIT $1) AS latest ORDER BY name`
 
 const takenSql = `
   SELECT channel, recipient, state = 'failed' AS "isRejected"

@@ -14,32 +14,14 @@ import type { SuppressionReason } from '../base/suppression.ts'
 import { activeTraceParent, traced } from '../base/traces.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
+import type { NoticeDraft } from './insert.ts'
 import { queueSpan } from './job.ts'
 import type { NoticeMetrics } from './metrics.ts'
 import type { Producer } from './producer.ts'
-import type { NoticeKind } from './states.ts'
 import type { NoticeStore } from './store.ts'
-import type { WayBegun } from './verifications.ts'
 
 /** Variables of a template: the caller's values, and the code. */
 export type Params = Readonly<Record<string, string | number | boolean>>
-
-export interface NoticeDraft {
-  app: string
-  kind: NoticeKind
-  channel: Channel
-  /** Normalised: E.164 or one address. */
-  to: string
-  scene?: string | undefined
-  template: string
-  locale: string
-  /** Counted from `sendAt` if that is set. */
-  ttlMs: number
-  sendAt?: Date | undefined
-  begun?: WayBegun | undefined
-  /** The providers of its route, to find out whether the recipient has opted out of all of them. */
-  providers?: readonly string[] | undefined
-}
 
 /** A notice before its row is committed. */
 export type PreparedNotice = Readonly<NoticeDraft> & { readonly id: NoticeId }
@@ -117,22 +99,11 @@ export function createNoticeCreator(deps: {
   ): Promise<Date | SuppressionReason | null> {
     const [recipientHash, earlierHash] = hashesOf(notice.channel, notice.to) as [Buffer, Buffer?]
     const insert = notice.begun ? store.insertWay : store.insert
-    const creating = insert({
-      id: notice.id,
-      app: notice.app,
-      kind: notice.kind,
-      channel: notice.channel,
-      recipient: notice.to,
-      ...{ recipientHash, earlierHash, providers: notice.providers },
-      scene: notice.scene ?? null,
-      template: notice.template,
-      locale: notice.locale,
-      sealedParams: seal(JSON.stringify(params), notice.id),
-      sendAt: notice.sendAt,
-      ttlMs: notice.ttlMs,
-      traceParent: activeTraceParent(),
-      begun: notice.begun,
-    })
+    const { to: recipient, ...facts } = notice
+    const sealedParams = seal(JSON.stringify(params), notice.id)
+    const hashes = { recipientHash, earlierHash }
+    const traceParent = activeTraceParent()
+    const creating = insert({ ...facts, recipient, ...hashes, sealedParams, traceParent })
     try {
       return await orLate(creating, timeoutMs, () => {
         throw outOfTime()

@@ -9,26 +9,34 @@ import type { NoticeKind } from './states.ts'
 import { appliesSql, suppressValues } from './suppressions.ts'
 import { beginWays, type WayBegun } from './verifications.ts'
 
-export interface NewNotice {
-  id: string
+export interface NoticeDraft {
   app: string
   kind: NoticeKind
   channel: Channel
+  /** Normalised: E.164 or one address. */
+  to: string
+  scene?: string | undefined
+  template: string
+  locale: string
+  /** Counted from `sendAt` if that is set. */
+  ttlMs: number
+  sendAt?: Date | undefined
+  begun?: WayBegun | undefined
+  /** The providers of its route, to find out whether the recipient has opted out of all of them. */
+  providers?: readonly string[] | undefined
+}
+
+/** The row of a notice. */
+export interface NewNotice extends Omit<NoticeDraft, 'to' | 'scene'> {
+  id: string
   recipient: string
   recipientHash: Buffer
   /** The hash by the previous secret, during a rotation. */
   earlierHash?: Buffer | undefined
-  providers?: readonly string[] | undefined
-  scene: string | null
-  template: string
-  locale: string
+  scene?: string | null | undefined
   sealedParams: Buffer
-  sendAt?: Date | undefined
-  /** Time to live from `sendAt`, or else from creation. */
-  ttlMs: number
   /** The sampled span of the request that made the notice. */
   traceParent?: string | undefined
-  begun?: WayBegun | undefined
 }
 
 /**

@@ -73,10 +73,7 @@ const ownVariables = ['code', 'minutes', 'validity', 'link']
 
 export function createReadMessage(deps: {
   normaliseRecipient: NormaliseRecipient
-  templates: Pick<
-    Templates,
-    'has' | 'isOfPlugin' | 'findLocale' | 'variables' | 'uses' | 'pathVariables'
-  >
+  templates: Pick<Templates, 'has' | 'isOfPlugin' | 'findLocale' | 'edition' | 'uses'>
   links: Links
   /** The providers of the route that fits and that serve the country, by name. Undefined if no route fits. */
   providersOf(message: {
@@ -108,7 +105,8 @@ export function createReadMessage(deps: {
     if (!isKnown) return invalidRequest('template', 'noTemplate')
     const locale = templates.findLocale(template, channel, asked.locale, country)
     if (!locale) return invalidRequest('template', 'noVariant', { channel })
-    const needed = templates.variables(template, channel, locale, country)
+    const edition = templates.edition(template, channel, locale, country)
+    const needed = edition.variables
     const reserved = kind === 'captcha' ? ownVariables : []
     const names = Object.keys(params)
     const wrong = (name: string, word: FieldWord) => invalidRequest(`params.${name}`, word)
@@ -124,7 +122,7 @@ export function createReadMessage(deps: {
       const isUsed = needed.has(name) || templates.uses(template, name)
       if (!isUsed) return wrong(name, 'unused')
     }
-    for (const name of templates.pathVariables(template, channel, locale, country)) {
+    for (const name of edition.pathVariables ?? []) {
       const isOfDots = /^\.*$/.test(String(params[name]))
       if (isOfDots) return wrong(name, 'onlyDots')
     }

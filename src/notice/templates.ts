@@ -107,10 +107,12 @@ function createTemplates(
   given: GivenTemplates,
   bareLinks: readonly string[],
 ) {
-  /** The edition of this locale for the country, otherwise for all countries. */
-  function find(template: string, channel: Channel, locale: string, country: string) {
+  /** The edition of this locale for the country, otherwise for all countries. Throws if there is none. */
+  function edition(template: string, channel: Channel, locale: string, country = ''): Variant {
     const editions = variants.get(template)?.get(channel)
-    return editions?.get(`${locale}.${country}`) ?? editions?.get(locale)
+    const found = editions?.get(`${locale}.${country}`) ?? editions?.get(locale)
+    if (!found) throw new Error(`there is no template ${template}/${channel}.${locale}`)
+    return found
   }
 
   return {
@@ -155,23 +157,7 @@ function createTemplates(
       return all.some(({ variables }) => variables.has(variable))
     },
 
-    variables(
-      template: string,
-      channel: Channel,
-      locale: string,
-      country = '',
-    ): ReadonlySet<string> {
-      return find(template, channel, locale, country)?.variables ?? new Set()
-    },
-
-    pathVariables(
-      template: string,
-      channel: Channel,
-      locale: string,
-      country = '',
-    ): ReadonlySet<string> {
-      return find(template, channel, locale, country)?.pathVariables ?? new Set()
-    },
+    edition,
 
     ...createSmsTexts(variants),
 
@@ -183,8 +169,7 @@ function createTemplates(
       variables: Readonly<Record<string, string>>,
       country = '',
     ): Rendered {
-      const variant = find(template, channel, locale, country)
-      if (!variant) throw new Error(`there is no template ${template}/${channel}.${locale}`)
+      const variant = edition(template, channel, locale, country)
       const missing = [...variant.variables].filter((name) => !Object.hasOwn(variables, name))
       if (missing.length > 0) throw new Error(`${template}/${channel}: no value for ${missing}`)
       return variant.render(variables)

@@ -17,11 +17,14 @@ const readMessage = createReadMessage({
   normaliseRecipient: createRecipientNormaliser({ countries: ['CN'] }, isTestRecipient),
   templates: {
     has: (template) => template in editions,
-    pathVariables: (template) => new Set(template === 'news' ? ['token'] : []),
     isOfPlugin: (template) => template === 'shout',
     findLocale: (template, channel, wanted = 'en') =>
       channel === 'sms' && editions[template]?.[wanted] ? wanted : undefined,
-    variables: (template, _, locale) => new Set(editions[template]?.[locale]),
+    edition: (template, _, locale) => ({
+      variables: new Set(editions[template]?.[locale]),
+      pathVariables: new Set(template === 'news' ? ['token'] : []),
+      render: () => ({ text: '' }),
+    }),
     uses: (template, name) =>
       Object.values(editions[template] ?? {})
         .flat()

@@ -19,7 +19,7 @@ test('the default templates load, in English, German and Chinese for both channe
     }
   }
   for (const language of shipped) {
-    const variables = [...templates.variables('captcha', 'email', language)]
+    const variables = [...templates.edition('captcha', 'email', language).variables]
     expect(variables.sort()).toEqual(['code', 'validity'])
   }
 })
@@ -53,7 +53,7 @@ describe('editions for a country', () => {
   })
   const textFor = (wanted: string, country?: string) => {
     const locale = templates.findLocale('t', 'sms', wanted, country) ?? ''
-    const names = [...templates.variables('t', 'sms', locale, country)]
+    const names = [...templates.edition('t', 'sms', locale, country).variables]
     const values = Object.fromEntries(names.map((name) => [name, '1']))
     return templates.render('t', 'sms', locale, values, country).text
   }
@@ -128,7 +128,7 @@ describe('render', () => {
     'toString',
   ])('a variable named %s is a variable like any other', (name) => {
     const templates = sms(`[{{${name}}}]`)
-    expect([...templates.variables('t', 'sms', 'en')]).toEqual([name])
+    expect([...templates.edition('t', 'sms', 'en').variables]).toEqual([name])
     expect(templates.render('t', 'sms', 'en', { [name]: 'x' }).text).toBe('[x]')
     expect(() => templates.render('t', 'sms', 'en', {})).toThrow(`t/sms: no value for ${name}`)
   })
@@ -138,7 +138,7 @@ describe('render', () => {
       't/email.en.txt':
         'Subject: News\nList-Unsubscribe: https://acme.test/off/{{who}}?l={{list}}\n\nHello\n',
     })
-    expect([...templates.variables('t', 'email', 'en')].sort()).toEqual(['list', 'who'])
+    expect([...templates.edition('t', 'email', 'en').variables].sort()).toEqual(['list', 'who'])
     const values = { who: '../a>\r\nBcc: <b@c.test>', list: 'a&b=ü' }
     expect(templates.render('t', 'email', 'en', values)).toEqual({
       subject: 'News',
@@ -147,7 +147,7 @@ describe('render', () => {
         'https://acme.test/off/..%2Fa%3E%0D%0ABcc%3A%20%3Cb%40c.test%3E?l=a%26b%3D%C3%BC',
     })
     // Dots alone would lead elsewhere in any spelling, so requests with them are refused (message.test.ts).
-    expect([...templates.pathVariables('t', 'email', 'en')]).toEqual(['who'])
+    expect([...(templates.edition('t', 'email', 'en').pathVariables ?? [])]).toEqual(['who'])
   })
 
   test.each([
@@ -428,7 +428,7 @@ describe('the link of a code', () => {
     't/email.en.html': '<p>{{code}}\n{{#link}}\n<a href="{{link}}">open</a>\n{{/link}}\n</p>',
     't/sms.en.txt': '{{code}}{{#link}} {{link}}{{/link}}',
   }
-  const { render, variables, bareLinks, showsLinks, smsTexts } = load(files)
+  const { render, edition, bareLinks, showsLinks, smsTexts } = load(files)
   const values = { code: '0042', name: 'us' }
 
   test('there is one → its parts are shown, and in HTML only & is escaped', () => {
@@ -450,7 +450,7 @@ describe('the link of a code', () => {
   })
 
   test('a variable inside is a variable of the template, the link is none', () => {
-    expect([...variables('t', 'email', 'en')]).toEqual(['code', 'name'])
+    expect([...edition('t', 'email', 'en').variables]).toEqual(['code', 'name'])
     expect(showsLinks).toBe(true)
     expect(bareLinks).toEqual([])
     expect(load({ 't/sms.en.txt': '{{code}}' }).showsLinks).toBe(false)

@@ -9,6 +9,7 @@ import { z } from 'zod'
 import { createBoundedMap } from '../../base/bounded-map.ts'
 import { callOnce } from '../../base/http-client.ts'
 import { parseObject } from '../../base/json.ts'
+import { createSample } from '../../base/sample.ts'
 
 const text = z.string().max(300_000)
 
@@ -65,8 +66,8 @@ export function createSns(ownOrigin: string | undefined) {
   /** When a certificate that could not be read is read again. Kept apart, so that strangers cannot push out a known one. */
   const failures = createBoundedMap<number>(maxKept)
   const loading = new Map<string, Promise<void>>()
-  const mayLook = createMinuteLimit()
-  const mayConfirm = createMinuteLimit()
+  const mayLook = createSample(callsPerMinute, 60_000)
+  const mayConfirm = createSample(callsPerMinute, 60_000)
 
   /** Only SNS answers there. */
   function isOfSns(address: string | undefined): address is string {
@@ -134,20 +135,6 @@ export function createSns(ownOrigin: string | undefined) {
      */
     confirm: async ({ SubscribeURL: url }: SnsMessage, nowMs: number): Promise<boolean> =>
       isOfSns(url) && mayConfirm(nowMs) && (await get(url)) !== undefined,
-  }
-}
-
-/** True for the first calls of a minute. */
-function createMinuteLimit() {
-  let minute = 0
-  let calls = 0
-  return (nowMs: number): boolean => {
-    if (minute !== Math.floor(nowMs / 60_000)) {
-      minute = Math.floor(nowMs / 60_000)
-      calls = 0
-    }
-    calls += 1
-    return calls <= callsPerMinute
   }
 }
 
