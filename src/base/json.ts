@@ -16,6 +16,11 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
   return isObject(value) ? value : undefined
 }
 
+/** The value of an own member; undefined for a key that only a prototype has. */
+export function ownEntry<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {
+  return Object.hasOwn(record, key) ? record[key] : undefined
+}
+
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -9,7 +9,7 @@ import { isUtf8 } from 'node:buffer'
 import { readFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
-import { missingInWords } from '../base/missing.ts'
+import { missingInWords, schemaProblems } from '../base/schema-problems.ts'
 import { crossCheck, type SectionChecks } from './cross-checks.ts'
 import { type FileProblem, parseLocatedYaml } from './located-yaml.ts'
 import { type PolicyFile, policyFileSchema } from './policy-schema.ts'
@@ -117,26 +117,4 @@ const inWords = {
       ? 'must be a text; put it in quotes'
       : missingInWords.error(issue)
   },
-}
-
-/** The problems of a schema; each unknown key is a separate problem. */
-function schemaProblems(error: z.ZodError | undefined): FileProblem[] {
-  return (error?.issues ?? []).flatMap(ofAlternative).flatMap((issue): FileProblem[] => {
-    const path = issue.path as (string | number)[]
-    if (issue.code === 'unrecognized_keys')
-      return issue.keys.map((key) => ({ path: [...path, key], message: 'unknown key' }))
-    const [ofName] = issue.code === 'invalid_key' ? issue.issues : []
-    return [{ path, message: (ofName ?? issue).message }]
-  })
-}
-
-/** For a value with alternative forms: the problems of the first form that has its type, otherwise of the first form. */
-function ofAlternative(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
-  if (issue.code !== 'invalid_union') return [issue]
-  const isOfType = ({ path, code }: z.core.$ZodIssue) =>
-    path.length > 0 || !['invalid_type', 'invalid_value'].includes(code)
-  const chosen = issue.errors.find((form) => form.every(isOfType)) ?? issue.errors[0] ?? []
-  return chosen.flatMap((inner) =>
-    ofAlternative({ ...inner, path: [...issue.path, ...inner.path] } as z.core.$ZodIssue),
-  )
 }

@@ -1,3 +1,5 @@
+import { unitsInWords } from '../base/time-in-words.ts'
+
 const hourMs = 3_600_000
 const minuteMs = 60_000
 
@@ -7,25 +9,8 @@ export function createValidityText(ttlMs: number): (locale: string) => string {
   const [unit, unitMs] =
     ttlMs % hourMs === 0 ? ['hour', hourMs] : isShort ? ['second', 1_000] : ['minute', minuteMs]
   const count = Math.max(1, Math.floor(ttlMs / unitMs))
-  // One per locale. Making a formatter costs more than the rest of a message.
-  const texts = new Map<string, string>()
-  return (locale) => {
-    const text = texts.get(locale) ?? textIn(locale, unit, count)
-    texts.set(locale, text)
-    return text
-  }
-}
-
-function textIn(locale: string, unit: string, count: number): string {
-  const options = { style: 'unit', unit, unitDisplay: 'long' } as const
-  // Adds a space between a number and Chinese characters, as in Postern's other texts.
-  return (
-    new Intl.NumberFormat(locale, options)
-      .format(count)
-      .replace(/(\d)(?=\p{Script=Han})/u, '$1 ')
-      // One no-break space would make a whole SMS UCS-2, which has room for half as many characters.
-      .replace(/\p{Zs}/gu, ' ')
-  )
+  // One no-break space would make a whole SMS UCS-2, which has room for half as many characters.
+  return (locale) => unitsInWords(count, unit, locale).replace(/\p{Zs}/gu, ' ')
 }
 
 /** The same in minutes, rounded up. */

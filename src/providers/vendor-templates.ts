@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ownEntry } from '../base/json.ts'
 import { nearestOfScript } from '../base/nearest-locale.ts'
 import type { Message } from './provider.ts'
 
@@ -24,8 +25,4 @@ export function findVendorTemplate<T>(
   if (exact !== undefined) return exact
   const nearest = nearestOfScript(message.locale, Object.keys(locales))
   return nearest === undefined ? undefined : locales[nearest]
-}
-
-function ownEntry<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {
-  return Object.hasOwn(record, key) ? record[key] : undefined
 }

@@ -125,7 +125,7 @@ export async function findMailServers(
 }
 
 /** The records, or the reason why there are none: no such type, no such name, or no clear answer. */
-async function settle<Found>(
+export async function settle<Found>(
   ask: () => Promise<Found[]>,
 ): Promise<Found[] | 'none' | 'no_name' | 'uncertain'> {
   try {

@@ -1,5 +1,5 @@
 /** TXT records about mail: lists of tags such as `v=DMARC1; p=none`. */
-import type { DnsResolver } from './mail-domains.ts'
+import { type DnsResolver, settle } from './mail-domains.ts'
 
 /** The tags of a record by their names in lower case. */
 export type Tags = ReadonlyMap<string, string>
@@ -15,12 +15,9 @@ export function tagsOf(record: string): Tags {
 
 /** The TXT records of a name: empty if there are none, undefined without a clear answer. */
 export async function textsOf(resolver: DnsResolver, name: string): Promise<string[] | undefined> {
-  try {
-    return (await resolver.resolveTxt(name)).map((pieces) => pieces.join(''))
-  } catch (error) {
-    const { code = '' } = error as { code?: string }
-    return ['ENODATA', 'ENOTFOUND'].includes(code) ? [] : undefined
-  }
+  const found = await settle(() => resolver.resolveTxt(name))
+  if (found === 'uncertain') return undefined
+  return Array.isArray(found) ? found.map((pieces) => pieces.join('')) : []
 }
 
 export interface Dmarc {

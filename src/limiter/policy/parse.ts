@@ -4,9 +4,9 @@
  */
 import * as z from 'zod'
 import { isObject } from '../../base/json.ts'
-import { missingInWords } from '../../base/missing.ts'
+import { missingInWords, schemaProblems } from '../../base/schema-problems.ts'
 import { InvalidPolicies } from '../errors.ts'
-import type { ParsedPolicies, Policies, PolicyProblem, RawInclude, Rule } from './rule.ts'
+import type { ParsedPolicies, Policies, RawInclude, Rule } from './rule.ts'
 import { type Kind, maxLimit, type Schema, type Terms, terms } from './terms.ts'
 
 /** Chooses one schema by the value. The schema of a union would not report the exact place of a mistake. */
@@ -117,13 +117,7 @@ const policiesSchema = z
 export function parsePolicies(raw: unknown): ParsedPolicies {
   const parsed = policiesSchema.safeParse(raw, missingInWords)
   if (parsed.success) return { ok: true, policies: parsed.data }
-  const problems = parsed.error.issues.flatMap((issue): PolicyProblem[] => {
-    const path = issue.path.map((key) => (typeof key === 'symbol' ? String(key) : key))
-    return issue.code === 'unrecognized_keys'
-      ? issue.keys.map((key) => ({ path: [...path, key], message: 'unknown key' }))
-      : [{ path, message: issue.message }]
-  })
-  return { ok: false, problems }
+  return { ok: false, problems: schemaProblems(parsed.error) }
 }
 
 /** Policies in code are written by a programmer, so a mistake throws. */

@@ -11,7 +11,7 @@ import {
   longestDuration,
   parseDurationMs,
 } from '../../base/durations.ts'
-import type { missingInWords } from '../../base/missing.ts'
+import type { missingInWords } from '../../base/schema-problems.ts'
 
 /** A rule has exactly one of these members. Its name is the kind of the rule. */
 export interface RawTerms {

@@ -3,6 +3,7 @@
  * message. A text that is one variable alone has no value if the variable has none, and is then left out. In other texts,
  * such a variable is empty.
  */
+import { ownEntry } from '../../base/json.ts'
 import type { Message } from '../provider.ts'
 
 /** Returns the value of a variable; undefined if the message has none. */
@@ -103,8 +104,4 @@ export function textsIn(
   if (typeof tree !== 'object' || tree === null) return []
   const members = Array.isArray(tree) ? [...tree.entries()] : Object.entries(tree)
   return members.flatMap(([key, member]) => textsIn(member, [...path, key]))
-}
-
-function ownEntry(record: Readonly<Record<string, string>>, key: string): string | undefined {
-  return Object.hasOwn(record, key) ? record[key] : undefined
 }
