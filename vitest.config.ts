@@ -79,12 +79,10 @@ class LongestFirst extends BaseSequencer {
 }
 
 /**
- * Most files wait for servers and for time, so more of them than there are cores overlap. A process takes
+ * Most files wait for servers and for time: with five of them, two cores had a third of their time left. A process takes
  * one file after the other: loading everything anew for each took a third of the processor time.
  */
-const overlapping = { maxWorkers: 5, isolate: false, sequence: { groupOrder: 1 } }
-/** The slow files mostly wait for packages and real time: with five of them, the two cores had half of their time left. */
-const mostlyWaiting = { ...overlapping, maxWorkers: 6 }
+const overlapping = { maxWorkers: 6, isolate: false, sequence: { groupOrder: 1 } }
 
 export default defineConfig({
   test: {
@@ -109,10 +107,10 @@ export default defineConfig({
           ...overlapping,
         },
       },
-      { extends: true, test: { name: 'slow', include: [slow], ...mostlyWaiting } },
+      { extends: true, test: { name: 'slow', include: [slow], ...overlapping } },
       {
         extends: true,
-        test: { name: 'mounted', include: mounted, provide: { mountAt: '/otp' }, ...mostlyWaiting },
+        test: { name: 'mounted', include: mounted, provide: { mountAt: '/otp' }, ...overlapping },
       },
       {
         extends: true,

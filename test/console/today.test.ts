@@ -69,8 +69,10 @@ describe('over a real Postern', () => {
     }
     // A count that took long is kept for fifty times as long.
     const inTime = { withinMs: 90_000 }
-    await eventually(async () => expect(await figures(anna)).toBe('3 1 3'), inTime)
-    await eventually(async () => expect(await figures(ofShop)).toBe('2 1 2'), inTime)
+    await Promise.all([
+      eventually(async () => expect(await figures(anna)).toBe('3 1 3'), inTime),
+      eventually(async () => expect(await figures(ofShop)).toBe('2 1 2'), inTime),
+    ])
     expect(await figures(ofBank)).toBe('0 0 0')
 
     const { text } = await ofShop.get('/')

@@ -270,7 +270,7 @@ describe('the calls in process', () => {
 
 describe('provider kinds of a host', () => {
   /** A provider kind that calls `send` for each message. */
-  const acmeThat = (send: () => unknown): ProviderKind<object> => ({
+  const acmeThat = (send: (message: { to: string }) => unknown): ProviderKind<object> => ({
     kind: 'acme',
     channels: ['sms'],
     settings: z.strictObject({}),
@@ -307,20 +307,22 @@ describe('provider kinds of a host', () => {
       { outcome: 'rejected', detail: 'the detail cannot be stored' },
       { outcome: 'accepted' },
     ]
-    let answer = answers[0]
-    const acme = acmeThat(() => answer?.())
+    const people = answers.map(newPhone)
+    const acme = acmeThat(({ to }) => answers[people.indexOf(to)]?.())
     const { postern, get } = await open(policyFile, { providerKinds: { acme } })
     postern.startWorker()
-    for (const [index, next] of answers.entries()) {
-      answer = next
-      const sent = await postern.sendCaptcha({ app, channel: 'sms', to: newPhone() })
+    const firstAttemptOf = async (to: string) => {
+      const sent = await postern.sendCaptcha({ app, channel: 'sms', to })
       if (sent.outcome !== 'accepted') expect.unreachable()
       const { attempts } = await eventually(async () => {
         const { body } = await get(`/v1/notices/${sent.id}`)
         return ['failed', 'sent', 'expired'].includes(body.state) && body
       })
-      expect(attempts[0]).toMatchObject({ provider: 'carrier', ...expected[index] })
+      return attempts[0]
     }
+    expect(await Promise.all(people.map(firstAttemptOf))).toMatchObject(
+      expected.map((each) => ({ provider: 'carrier', ...each })),
+    )
   })
 
   test('a create that returns no provider → an Error that names it', async () => {

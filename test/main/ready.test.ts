@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import pg from 'pg'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { startReadiness } from '../../src/http/readiness.ts'
 import type { Roles } from '../../src/main/compose.ts'
 import { migrate } from '../../src/storage/migrate.ts'
@@ -320,12 +320,13 @@ describe('the log', () => {
 
     const owner = await openClient(postgres.url)
     await owner.query('CREATE DATABASE later')
+    // A probe checks at once. Without one, the process checks every 5 s.
+    await eventually(async () => (await readyz(api)).reasons.join().startsWith('migrations'))
     await says(
       /"reasons":\["migrations not applied: \d+, the first is \d+_first; run npm run migrate"/,
     )
     expect(api.output()).not.toContain('"msg":"ready"')
     await migrate(url)
-    // A probe checks at once. Without one, the process checks every 5 s, as above.
     await eventually(async () => (await readyz(api)).status === 200)
     await says(/"api":"http[^"]+","msg":"ready"/)
     expect(api.output().match(/"msg":"ready"/g)).toHaveLength(1)
@@ -406,6 +407,21 @@ describe('questions about readiness', () => {
     await lookOf()
     expect(looks).toBeGreaterThan(1)
     expect(looks).toBeLessThanOrEqual(Math.ceil((performance.now() - startMs) / 250) + 1)
+  })
+
+  test('no question: the process looks every 5 s', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    let looks = 0
+    const { begin, stop } = startReadiness({
+      look: async () => ({ reasons: [`look ${++looks}`], warnings: [], canCheck: true }),
+      onChange: () => {},
+    })
+    releaseLater(stop)
+    await begin()
+    vi.advanceTimersByTime(4_999)
+    expect(looks).toBe(1)
+    vi.advanceTimersByTime(1)
+    await eventually(() => looks === 2)
   })
 
   test('the owner gets every change, and of nothing else', async () => {
