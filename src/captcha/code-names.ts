@@ -1,6 +1,7 @@
 /** The names of codes in Redis: who owns a code, the keys under which it lies, and the digests by which it is compared. */
 import { type Channel, channels } from '../base/channel.ts'
 import type { CodeId } from '../base/ids.ts'
+import { defaultScene } from '../base/names.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { firstChannelTo } from '../recipient/channels.ts'
 import type { Among, Answer } from './code-steps.ts'
@@ -11,6 +12,17 @@ export interface CodeOwner {
   scene: string
   channel: Channel
   to: string
+}
+
+/** The owner of the code of a captcha's row. */
+export function ownerOf(row: {
+  app: string
+  scene: string | null
+  channel: Channel
+  recipient: string
+}): CodeOwner {
+  const { app, scene, channel, recipient: to } = row
+  return { app, scene: scene ?? defaultScene, channel, to }
 }
 
 /**

@@ -14,9 +14,7 @@
  * name, and settling it removes the earlier codes under the other name. So an owner never has two valid codes.
  */
 import { randomUUID } from 'node:crypto'
-import type { Channel } from '../base/channel.ts'
 import { type CodeId, codeIdOf, type NoticeId } from '../base/ids.ts'
-import { defaultScene } from '../base/names.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import { createUntilAnswered } from '../base/until-answered.ts'
 import type { Secrets } from '../crypto/secrets.ts'
@@ -32,25 +30,12 @@ import {
   readAnswers,
   type SettleResult,
 } from './code-answers.ts'
-import { type CodeOwner, createCodeNames, isShared } from './code-names.ts'
+import { type CodeOwner, createCodeNames, isShared, type SharedOwner } from './code-names.ts'
 import { createCodeSteps, type Step } from './code-steps.ts'
 import { createUndo } from './code-undo.ts'
 import { createNewCodes } from './new-codes.ts'
 
 export type { CodeOwner, SharedOwner } from './code-names.ts'
-
-/** The owner of the code of a captcha's row. */
-export const ownerOf = (row: {
-  app: string
-  scene: string | null
-  channel: Channel
-  recipient: string
-}): CodeOwner => ({
-  app: row.app,
-  scene: row.scene ?? defaultScene,
-  channel: row.channel,
-  to: row.recipient,
-})
 
 export type CodeStore = ReturnType<typeof createCodeStore>
 
@@ -69,7 +54,7 @@ export function createCodeStore(
   const unanswered = createUntilAnswered({ maxAgeMs: ttlMs, maxEntries: maxUnanswered })
 
   const names = createCodeNames(secrets, options.keyPrefix)
-  const { amongOf, digestsOf, leadBy } = names
+  const { amongOf, amongOfId, digestsOf, leadBy } = names
   const take = createCodeSteps(redis)
   const { endedBy, repeatedBy } = readAnswers(secrets)
   const undo = createUndo(unanswered)
@@ -197,6 +182,15 @@ export function createCodeStore(
         gone = Math.min(gone, Number(answer))
       }
       return goneBy(gone)
+    },
+
+    /** The owner of a code for several notices, found by its id. Undefined if there is no such code in this app. */
+    async findHome(app: string, codeId: CodeId): Promise<SharedOwner | undefined> {
+      for (const among of amongOfId(app, codeId)) {
+        const lead = leadBy(await take({ ...among, step: ['look', codeId] }))
+        if (lead) return lead.home
+      }
+      return undefined
     },
 
     /** Every scene with a live or pending code, and some scenes whose code is used. */

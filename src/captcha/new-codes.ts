@@ -40,7 +40,7 @@ export function createNewCodes(deps: {
   triesPerCode: number
 }) {
   const { take, names, secrets } = deps
-  const { amongOf, amongOfId, digestsOf, sealHome, leadBy } = names
+  const { amongOf, amongOfId, digestsOf, sealHome } = names
   const ttlMs = String(deps.ttlMs)
   const tries = String(deps.triesPerCode)
 
@@ -104,15 +104,6 @@ export function createNewCodes(deps: {
         isElsewhere && refer(amongOf(owner), codeId, home, hasOthers(places)),
       ])
       return isElsewhere ? 'pending' : result
-    },
-
-    /** The owner of a code, found by its id. Undefined if there is no such code in this app. */
-    async findHome(app: string, codeId: CodeId): Promise<SharedOwner | undefined> {
-      for (const among of amongOfId(app, codeId)) {
-        const lead = leadBy(await take({ ...among, step: ['look', codeId] }))
-        if (lead) return lead.home
-      }
-      return undefined
     },
   }
 }

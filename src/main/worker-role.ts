@@ -1,5 +1,5 @@
 /** The worker role: delivery, and all background tasks. */
-import { ownerOf } from '../captcha/code-store.ts'
+import { ownerOf } from '../captcha/code-names.ts'
 import { answerTimeoutFor, startDelivery } from '../delivery/delivery.ts'
 import type { DeliveryWorker } from '../delivery/worker.ts'
 import { removeOldKeys } from '../notice/idempotency.ts'
