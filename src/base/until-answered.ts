@@ -74,12 +74,7 @@ export function createUntilAnswered(options: {
     add(id: string, work: Work): void {
       if (entries.size >= maxEntries) entries.delete(entries.keys().next().value as string)
       const nowMs = performance.now()
-      entries.set(id, {
-        expiresAt: nowMs + maxAgeMs,
-        dueAt: nowMs,
-        isDoneOnce: false,
-        work,
-      })
+      entries.set(id, { expiresAt: nowMs + maxAgeMs, dueAt: nowMs, isDoneOnce: false, work })
       schedule()
     },
     has: (id: string): boolean => entries.has(id),

@@ -146,11 +146,7 @@ function readWithLibrary(
   }
   // An invalid number has no type. Satellite numbers have a type but no country.
   const type = number.country && libraryType?.toLowerCase()
-  return {
-    to,
-    country: number.country ?? '',
-    type: numberTypes.find((each) => each === type),
-  }
+  return { to, country: number.country ?? '', type: numberTypes.find((each) => each === type) }
 }
 
 /** The first country is the main one of its calling code. */

@@ -37,11 +37,7 @@ const roleOptions: Record<ConnectionRole, RedisOptions> = {
   limiter: failFast,
   code: failFast,
   command: { ...failFast, enableAutoPipelining: true },
-  producer: {
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 1,
-    connectTimeout: 2_000,
-  },
+  producer: { enableOfflineQueue: false, maxRetriesPerRequest: 1, connectTimeout: 2_000 },
   worker: { maxRetriesPerRequest: null, connectTimeout: 2_000 },
 }
 

@@ -69,11 +69,7 @@ export function connectServers(
         lookAtRedis(redis, keyPrefix),
         reasonsPostgresNotReady(database),
       ])
-      return {
-        reasons: [...reasons, ...ofPostgres],
-        warnings,
-        canCheck: reasons.length === 0,
-      }
+      return { reasons: [...reasons, ...ofPostgres], warnings, canCheck: reasons.length === 0 }
     },
   }
 }
