@@ -16,13 +16,13 @@ import { invalidRequest, limitedBy, type Refused } from '../rules/refused.ts'
 import type { CaptchaEvents } from './captcha-events.ts'
 import type { Challenges } from './challenges.ts'
 import type { EndedCode, Gone, GoneReason, GuessResult, Repeated } from './code-answers.ts'
-import { addressesOf } from './code-names.ts'
 import type { CodeOwner, CodeStore } from './code-store.ts'
 import {
   type CodeNamed,
   createFindCode,
   type FindCodeDeps,
   type FoundCode,
+  ownersOf,
   targetOf,
   typedOf,
 } from './guess-targets.ts'
@@ -85,7 +85,7 @@ export function createCheckCaptcha(
     testRecipients: Pick<TestRecipients, 'isTestRecipient'>
     /** PostgreSQL's time. */
     nowMs: () => number
-    /** Called after each check, for records. Must not throw, and is not awaited. */
+    /** Called after each check for its addresses, for records. Must not throw, and is not awaited. */
     onChecked?: (owner: CodeOwner, requestId: string, checked: Counted) => void
   },
 ) {
@@ -98,7 +98,7 @@ export function createCheckCaptcha(
     const found = await findCode(asked, caller)
     if ('outcome' in found) return found
     const { code } = asked
-    const { app, scene, id, place, country } = found
+    const { scene, id, country } = found
     const wrongForm = asked.anyForm ? undefined : formProblem(code, deps.code)
     if (wrongForm) {
       const isOfOtherLength = await hasLength(found, code, id)
@@ -106,8 +106,7 @@ export function createCheckCaptcha(
       return invalidRequest('code', ...wrongForm)
     }
 
-    const recipients = addressesOf(place).map((address) => ({ app, ...address }))
-    const lane = await known.laneOf(asked.known, ...recipients)
+    const lane = await known.laneOf(asked.known, ...ownersOf(found))
     const origin = originOf(caller, asked.ip, country, lane)
     const repeatKeyId = id === undefined || caller.isInProcess ? undefined : caller.keyId
     const guess = { ...found, code, origin, repeatKeyId }
@@ -165,7 +164,8 @@ export function createCheckCaptcha(
     // guesses elsewhere.
     if (isTest && checked.result === 'passed') return
     metrics.checks.inc({ result: checked.result })
-    deps.onChecked?.(guess, requestId, checked)
+    const owners = checked.result === 'passed' ? [typedOf(guess, checked)] : ownersOf(guess)
+    for (const owner of owners) deps.onChecked?.(owner, requestId, checked)
     if (checked.result === 'passed') {
       const typed = typedOf(guess, checked)
       events.passed(typed, checked.codeId ?? checked.noticeId)

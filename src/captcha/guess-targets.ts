@@ -81,6 +81,10 @@ export async function targetOf(
   return { owner, id: shared.codeId, guessed }
 }
 
+/** The addresses to which the code may have been sent. */
+export const ownersOf = ({ app, scene, place }: FoundCode): readonly CodeOwner[] =>
+  addressesOf(place).map((address) => ({ app, scene, ...address }))
+
 /** The owner whose code was typed. `channel`: of the right code, if it is for several notices. */
 export function typedOf(guess: FoundCode, { channel = guess.channel }: { channel?: Channel }) {
   const { app, scene, place } = guess

@@ -64,7 +64,10 @@ export function createAttemptLog(
     add({ name: provider, kind }: Called, answered: Answered, againAt?: string) {
       const { result, startedAt, durationMs } = answered
       const detail = 'detail' in result ? result.detail : undefined
-      const facts = { provider, outcome: result.kind, durationMs, detail }
+      const facts = {
+        ...{ provider, outcome: result.kind, detail },
+        durationMs: Math.round(durationMs),
+      }
       const kindIfUnknown = result.kind === 'unknown' ? { kind } : {}
       made.push({ ...facts, ...kindIfUnknown, at: startedAt.toISOString(), againAt })
       if (result.kind === 'invalid_recipient' && result.suppresses) {

@@ -86,7 +86,7 @@ describe('GET /v1/notices/{id}', () => {
           provider: 'sandbox',
           at: expect.any(String),
           outcome: 'accepted',
-          durationMs: expect.any(Number),
+          durationMs: expect.toSatisfy(Number.isInteger),
         },
       ],
       createdAt: expect.any(String),

@@ -40,6 +40,12 @@ function of({ post, get, codeFor }: Pick<Postern, 'post' | 'get' | 'codeFor'>) {
 }
 const { send, next, way: wayNow, cancel, check, view, codeFor } = of(shared)
 
+/** The checks that support sees, the latest first. */
+async function checksOf(channel: string, to: string): Promise<string[]> {
+  const { body } = await shared.post('/v1/recipients/lookup', { channel, to })
+  return body.checks.map(({ result }: { result: string }) => result)
+}
+
 test('a send begins the first way; next begins the second; the code of either passes, once for all', async () => {
   for (const typed of ['to', 'email'] as const) {
     const person = newPerson()
@@ -74,6 +80,8 @@ test('a send begins the first way; next begins the second; the code of either pa
       status: 200,
       body: { valid: true, channel, to: person[typed] },
     })
+    // Support finds the check at the address whose code was typed.
+    await eventually(async () => expect(await checksOf(channel, person[typed])).toEqual(['passed']))
     // A repeat by the same key within a minute gets the same pass.
     expect((await check(id, code)).body.pass).toBe(pass)
     expect(await next(id)).toMatchObject({ status: 410 })
@@ -127,6 +135,10 @@ test('one budget of guesses counts for all ways, by the id and by each address; 
   expect(await check(id, first)).toMatchObject({ status: 410 })
   expect(await next(id)).toMatchObject({ status: 410 })
   await eventually(async () => expect((await view(id)).ended).toBe('tries'))
+  // Support finds a wrong code at each address of the verification, or at the one that the check named.
+  const found = ['gone', 'mismatch', 'mismatch']
+  await eventually(async () => expect(await checksOf('sms', person.to)).toEqual(found))
+  await eventually(async () => expect(await checksOf('email', person.email)).toEqual(found))
 })
 
 test('by an address, the code of that way passes, and the answer has the id of the verification', async () => {
