@@ -18,11 +18,7 @@ function apps(fail: () => never) {
     requestFailed: (_: string, error: unknown) => logged.push(error),
     requestFinished() {},
   }
-  const deps = {
-    log,
-    metrics: testMetrics(),
-    underWay: createUnderWay(),
-  } as never
+  const deps = { log, metrics: testMetrics(), underWay: createUnderWay() } as never
   const router = express.Router().get('/', fail)
   const ofConsole = {
     routes: [{ method: 'get', path: '/', run: fail }],

@@ -50,11 +50,7 @@ async function openRoom(
     guessBy,
     checkRules = [],
     over,
-  }: {
-    guessBy?: CodeStore['guess']
-    checkRules?: RawPolicies[string]
-    over?: Partial<Deps>
-  } = {},
+  }: { guessBy?: CodeStore['guess']; checkRules?: RawPolicies[string]; over?: Partial<Deps> } = {},
 ) {
   roomCount += 1
   const policies = withPageRules({ captcha: [], check }, { rules: [], checkRules }) as RawPolicies
@@ -466,9 +462,7 @@ test('an answer to a challenge is given back where nothing was compared because 
   expect(await guess(other, '0042')).toMatchObject({ outcome: 'limited' })
   expect(gaveBack).toHaveLength(1)
 
-  const broken = await openRoom([byRecipient], {
-    guessBy: () => Promise.reject(new Error('away')),
-  })
+  const broken = await openRoom([byRecipient], { guessBy: () => Promise.reject(new Error('away')) })
   await broken.remember(owner, '0042')
   await expect(broken.guess(owner, '0042')).rejects.toThrow('away')
   expect(broken.gaveBack).toHaveLength(1)

@@ -467,9 +467,7 @@ test('a notice: its own policy, its default time, its variables as they were giv
     policy: 'notice',
     rule: 'r',
   })
-  expect(await sendNotice({ ...asked, id: newId() })).toMatchObject({
-    rule: 'r',
-  })
+  expect(await sendNotice({ ...asked, id: newId() })).toMatchObject({ rule: 'r' })
   // The same rule in the captcha's policy counts separately.
   expect(await used({ ...asked, scene })).toEqual([0])
 

@@ -34,10 +34,7 @@ const basic = (key: string) =>
 const twilioForm = (path: string, form: Record<string, string>, key: string) =>
   postern.post(`/v2/Services/${va}/${path}`, String(new URLSearchParams(form)), {
     key: null,
-    headers: {
-      'content-type': 'application/x-www-form-urlencoded',
-      authorization: basic(key),
-    },
+    headers: { 'content-type': 'application/x-www-form-urlencoded', authorization: basic(key) },
   })
 
 const channelOf = (to: string) => (to.includes('@') ? 'email' : 'sms')

@@ -264,9 +264,7 @@ describe('keys', () => {
   })
 
   test('any AC user and a secret key of the app; one of another app sees neither service nor attempts', async () => {
-    const other = {
-      headers: { authorization: basic(await apiKey(on.database, { app: 'other' })) },
-    }
+    const other = { headers: { authorization: basic(await apiKey(on.database, { app: 'other' })) } }
     const form = { To: newPhone(), Channel: 'sms' }
     const post = (service: string) => call(`/v2/Services/${service}/Verifications`, form, other)
     expect(faultIn(await post(va))).toEqual([404, 20404])

@@ -5,9 +5,7 @@ import { expect, inject, test } from 'vitest'
 import { parsePolicyFile } from '../../src/config/policy-file.ts'
 import { createSectionChecks } from '../../src/main/load-config.ts'
 
-const texts = {
-  'captcha/sms.en.txt': '{{code}} is your ACME code. It is valid for {{validity}}.',
-}
+const texts = { 'captcha/sms.en.txt': '{{code}} is your ACME code. It is valid for {{validity}}.' }
 
 /** The provider stands in line 4, the routes in line 6, `rest` from line 7 on. */
 async function read(

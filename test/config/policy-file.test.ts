@@ -173,13 +173,7 @@ test('findings of other rooms get their lines', async () => {
     'routes: {}',
   ].join('\n')
   const problems = await problemsOf(
-    read(
-      text,
-      {},
-      {
-        provider: (name) => [{ path: ['colour'], message: `unknown in ${name}` }],
-      },
-    ),
+    read(text, {}, { provider: (name) => [{ path: ['colour'], message: `unknown in ${name}` }] }),
   )
   expect(problems).toEqual([
     expect.stringMatching(/^\/etc\/postern\/postern.yaml:7: policies.captcha.0.sliding: /),

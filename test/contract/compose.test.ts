@@ -232,9 +232,7 @@ test.skipIf(!canAnalyze).each(units)(
       spawnSync(
         'systemd-analyze',
         ['security', '--offline=true', '--threshold=30', pathOf(`deploy/systemd/${unit}`)],
-        {
-          encoding: 'utf8',
-        },
+        { encoding: 'utf8' },
       )
     const { status, stdout, stderr } = rate()
     expect(status, stderr).toBe(0)

@@ -147,12 +147,7 @@ test.each(commented)(
     const observed: string[] = []
     const isOfPages = policy === pagePolicy || policy === pageCheckPolicy
     const raw: RawPolicies = withPageRules(
-      {
-        captcha: [],
-        notice: [],
-        check: [],
-        ...(isOfPages ? {} : { [policy]: [rule] }),
-      },
+      { captcha: [], notice: [], check: [], ...(isOfPages ? {} : { [policy]: [rule] }) },
       {
         rules: policy === pagePolicy ? [rule] : [],
         checkRules: policy === pageCheckPolicy ? [rule] : [],

@@ -434,9 +434,7 @@ describe('a code that was replaced', () => {
     }
     const [first, second] = [guardedOf('first', [dying]), guardedOf('second', [accepted])]
     const id = await createdCode()
-    const deliver = worker([first.guarded, second.guarded], {
-      settleCode: async () => settled,
-    })
+    const deliver = worker([first.guarded, second.guarded], { settleCode: async () => settled })
     await untilDone(deliver, id)
     expect(second.calls).toEqual([])
     expect(await rowOf(id)).toMatchObject({ state: 'expired', error: 'code_gone' })

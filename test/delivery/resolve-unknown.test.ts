@@ -50,10 +50,7 @@ async function resolve(
       }),
     ),
   } as unknown as OpenNotice
-  const attemptLog = createAttemptLog(notice, {
-    metrics,
-    log,
-  })
+  const attemptLog = createAttemptLog(notice, { metrics, log })
   const run = createResolveUnknown({ findReceipt })
   const outcome = await run(notice, providers, attemptLog)
   const told = attemptLog.made.map(({ provider, outcome }) => `${provider} ${outcome}`)

@@ -108,13 +108,7 @@ const vendors: Record<string, Vendor> = {
     host: 'api.plivo.com',
     path: '/v1/Account/MAXXXXXXXXXXXXXXXXXX/Message/',
     authorization: basic('MAXXXXXXXXXXXXXXXXXX', 'plivo-secret'),
-    body: {
-      src: '14155550100',
-      dst: '447700900123',
-      text,
-      log: false,
-      url: receiptUrl('plivo'),
-    },
+    body: { src: '14155550100', dst: '447700900123', text, log: false, url: receiptUrl('plivo') },
     accepted: [202, { message: 'message(s) queued', message_uuid: ['m-1'], api_id: 'a-1' }],
     messageId: 'm-1',
     refused: [
@@ -130,12 +124,7 @@ const vendors: Record<string, Vendor> = {
     host: 'api.telnyx.com',
     path: '/v2/messages',
     authorization: 'Bearer telnyx-secret',
-    body: {
-      from: '+15551234567',
-      to: message.to,
-      text,
-      webhook_url: receiptUrl('telnyx'),
-    },
+    body: { from: '+15551234567', to: message.to, text, webhook_url: receiptUrl('telnyx') },
     accepted: [200, { data: { record_type: 'message', id: 'm-1', to: [{ status: 'queued' }] } }],
     messageId: 'm-1',
     refused: [

@@ -83,10 +83,7 @@ const f15: Fault = {
     const fleet = await startFleet({
       policyFile: (farEndUrl) => ({
         delivery: { timeout: '3s' },
-        providers: {
-          far: { ...webhook, url: farEndUrl },
-          spare: { ...webhook, url: spare.url },
-        },
+        providers: { far: { ...webhook, url: farEndUrl }, spare: { ...webhook, url: spare.url } },
         routes: { email: [{ use: ['spare'] }], sms: [{ use: ['far', 'spare'] }] },
       }),
     })

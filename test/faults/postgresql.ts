@@ -305,10 +305,7 @@ const f30: Fault = {
   async prove(lab) {
     // While PostgreSQL is away, twice the claim time after the time limit of a call and the grace of the reconciler
     // pass.
-    const fleet = await startFleet({
-      proxied: true,
-      policyFile: { delivery: { timeout: '3s' } },
-    })
+    const fleet = await startFleet({ proxied: true, policyFile: { delivery: { timeout: '3s' } } })
     let answer = () => {}
     const isAway = new Promise<void>((resolve) => {
       answer = resolve

@@ -376,9 +376,7 @@ const f34: Fault = {
       for (let left = 500; left > 0; left -= 50) {
         await Promise.all(
           Array.from({ length: 50 }, async () => {
-            const answer = await fetch(`${demo.url}/nothing`, {
-              headers: { connection: 'close' },
-            })
+            const answer = await fetch(`${demo.url}/nothing`, { headers: { connection: 'close' } })
             expect(answer.status).toBe(404)
             await answer.body?.cancel()
           }),

@@ -37,11 +37,7 @@ async function openWith(file: string) {
   const running = await start(
     loaded.config,
     { api: true, worker: true },
-    {
-      keyPrefix: redis.prefix,
-      clock: () => nowMs,
-      quietMs: 0,
-    },
+    { keyPrefix: redis.prefix, clock: () => nowMs, quietMs: 0 },
   )
   releaseLater(() => running.close())
   const secretKey = env.BOOTSTRAP_SECRET_KEY as string

@@ -55,10 +55,7 @@ test('voice by a webhook: the text for the ear, with the digits apart; its code 
   expect(text).toMatch(/^Ihr Bestätigungscode lautet: \d, \d, \d, \d\. Er gilt 5 Minuten\./)
   const code = digitsIn(text)
   expect((await check('sms', to, code)).body).toMatchObject({ code: 'code_gone' })
-  expect((await check('voice', to, code)).body).toMatchObject({
-    verified: true,
-    id: sent.body.id,
-  })
+  expect((await check('voice', to, code)).body).toMatchObject({ verified: true, id: sent.body.id })
 })
 
 test('voice: a receipt of the webhook, and a reason that names the number, which is left out', async () => {

@@ -17,11 +17,7 @@ const key = `psk_${randomBytes(12).toString('hex')}`
 const env = processEnv({
   redis,
   database,
-  env: {
-    BOOTSTRAP_SECRET_KEY: key,
-    LOG_LEVEL: 'info',
-    ...tracesEnv(collector, 'postern-api'),
-  },
+  env: { BOOTSTRAP_SECRET_KEY: key, LOG_LEVEL: 'info', ...tracesEnv(collector, 'postern-api') },
   policyFile: {
     policies: { ...noLimits, captcha: [{ name: 'recipient', key: '{to}', fixed: '1 per 1h' }] },
     compat: {

@@ -57,11 +57,7 @@ export function doorsOf(key: string, session: string): Readonly<Record<string, D
     path: string,
     status = 200,
     headers: Asked['headers'] = {},
-  ): Door => ({
-    at,
-    status,
-    ask: () => ({ method: 'GET', path, headers, body: '' }),
-  })
+  ): Door => ({ at, status, ask: () => ({ method: 'GET', path, headers, body: '' }) })
   const post = (
     path: string,
     bodyOf: () => unknown,

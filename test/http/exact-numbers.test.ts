@@ -4,10 +4,7 @@ import { noLimits, startPostern } from '../tools/postern.ts'
 
 const postern = await startPostern({
   policyFile: {
-    policies: {
-      ...noLimits,
-      export: [{ name: 'account', key: '{account}', sliding: '1 per 1h' }],
-    },
+    policies: { ...noLimits, export: [{ name: 'account', key: '{account}', sliding: '1 per 1h' }] },
   },
 })
 
@@ -50,10 +47,7 @@ describe.each([
   ])('%s → 400, write it as text', async (value) => {
     const { status, body } = await send(value)
     expect([status, body.code]).toEqual([400, 'invalid_request'])
-    expect(body.errors?.[0]).toEqual({
-      path,
-      message: expect.stringContaining('write it as text'),
-    })
+    expect(body.errors?.[0]).toEqual({ path, message: expect.stringContaining('write it as text') })
   })
 
   test.each(['9007199254740991', '"9007199254740993"', '"9007199254740992"', '1.5'])(

@@ -124,10 +124,7 @@ const environment = posternEnv({
   ...on,
   policyFile: {
     policies: noLimits,
-    compat: {
-      ...floodedFacades,
-      twilioVerify: { services: { [service]: { app: 'default' } } },
-    },
+    compat: { ...floodedFacades, twilioVerify: { services: { [service]: { app: 'default' } } } },
   },
 })
 const postern = await createPostern({

@@ -16,11 +16,7 @@ const postern = await startPostern({
       check: [{ include: 'locks' }],
       shared: [{ name: 'recipient', key: '{app}:{to}', sliding: '1 per 1h' }],
       locks: [
-        {
-          name: 'guesses',
-          key: '{app}:{to}',
-          lockout: { limit: 2, window: '5m', lock: '15m' },
-        },
+        { name: 'guesses', key: '{app}:{to}', lockout: { limit: 2, window: '5m', lock: '15m' } },
       ],
     },
   },

@@ -47,12 +47,7 @@ test('I21: no kind costs more than 2 ms of processor time per kB it sent, and ev
     await eventually(async () => {
       const [, beside] = await Promise.all([
         ask(kind, 0.3, 500),
-        flood(api.url, {
-          perSecond: 10,
-          seconds: 0.3,
-          connections: 3,
-          next: () => validSend(key),
-        }),
+        flood(api.url, { perSecond: 10, seconds: 0.3, connections: 3, next: () => validSend(key) }),
       ])
       expect({ kind, statuses: [...beside.statuses] }).toEqual({ kind, statuses: [[202, 3]] })
     })

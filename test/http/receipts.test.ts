@@ -26,13 +26,7 @@ const postern = await startPostern({
         templates: {},
         receiptToken,
       },
-      vonage: {
-        kind: 'vonage',
-        apiKey: 'k',
-        apiSecret: 'secret',
-        from: 'Acme',
-        receiptToken,
-      },
+      vonage: { kind: 'vonage', apiKey: 'k', apiSecret: 'secret', from: 'Acme', receiptToken },
       twilio: {
         kind: 'twilio',
         accountSid: `AC${'0'.repeat(32)}`,

@@ -5,9 +5,7 @@ import { testMetrics } from '../tools/metrics.ts'
 test('the log line of a request has the duration of its metric, in milliseconds', async () => {
   const metrics = testMetrics()
   const logged: number[] = []
-  const log = {
-    requestFinished: (line: { durationMs: number }) => logged.push(line.durationMs),
-  }
+  const log = { requestFinished: (line: { durationMs: number }) => logged.push(line.durationMs) }
   const endRequest = createEndRequest({ metrics, log: log as never })
   const request = { method: 'GET', headers: {} } as never
   const startMs = performance.now() - 5_000

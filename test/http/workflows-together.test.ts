@@ -23,10 +23,7 @@ const postern = await startPostern({
     ...base,
     policies: {
       captcha: [
-        {
-          ...{ name: 'sends', key: '{to}:{lane}', sliding: '1 per 1h' },
-          mode: 'challenge',
-        },
+        { ...{ name: 'sends', key: '{to}:{lane}', sliding: '1 per 1h' }, mode: 'challenge' },
         { name: 'spend', key: '{country}', sliding: '100 per 24h', permits: 'price' },
       ],
       notice: [],

@@ -93,9 +93,7 @@ test('permits of a field: a use takes the value of the field; what is no whole n
 })
 
 test('in process: a lock that is tried goes on through a flood of others', () => {
-  const login = {
-    p: [{ name: 'r', key: '{u}', lockout: { limit: 1, window: '1h', lock: '1h' } }],
-  }
+  const login = { p: [{ name: 'r', key: '{u}', lockout: { limit: 1, window: '1h', lock: '1h' } }] }
   const limiter = createLimiter({ policies: login, maxSubjects: 100, clock: () => 1_000 })
   for (let tries = 0; tries < 2; tries++) limiter.tryAcquire('p', { u: 'ada' })
   for (let u = 0; u < 600; u++) {

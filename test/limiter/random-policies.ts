@@ -14,11 +14,7 @@ const anyLimit = fc.oneof(
 )
 const window = fc.tuple(anyLimit, seconds).map(([limit, s]) => `${limit} per ${s}s`)
 const windowsOf = (one: fc.Arbitrary<string>) =>
-  fc.uniqueArray(one, {
-    minLength: 1,
-    maxLength: 3,
-    selector: (text) => text.split(' per ')[1],
-  })
+  fc.uniqueArray(one, { minLength: 1, maxLength: 3, selector: (text) => text.split(' per ')[1] })
 const windows = windowsOf(window)
 const crons = fc.constantFrom('0 0 * * *', '30 2 * * *', '*/5 * * * *', '0 0 1 * *', '0 9 * * 1')
 const zones = fc.constantFrom('UTC', 'Asia/Shanghai', 'Europe/Berlin', 'America/New_York')

@@ -268,9 +268,7 @@ describe('lockout', () => {
 
   test('without growth every lock is as long; with it the next is longer, up to the longest', async () => {
     const same = await policyOf({ lockout: { ...lockout, limit: 1 } })
-    const grown = await policyOf({
-      lockout: { ...lockout, limit: 1, growth: 1.5, maxLock: '10m' },
-    })
+    const grown = await policyOf({ lockout: { ...lockout, limit: 1, growth: 1.5, maxLock: '10m' } })
     const locks = async ({ take, wait }: typeof same) => {
       const lengths: number[] = []
       for (let lock = 0; lock < 4; lock++) {
@@ -397,10 +395,7 @@ describe('rules together', () => {
 
   test('subjects, rules and policies count apart, also where their values would run together', async () => {
     const rule = { name: 'r', key: '{a}:{b}', sliding: '1 per 1h' }
-    const { ask } = await bothEngines({
-      p: [rule],
-      q: [rule, { ...rule, name: 's', key: 'x{a}' }],
-    })
+    const { ask } = await bothEngines({ p: [rule], q: [rule, { ...rule, name: 's', key: 'x{a}' }] })
     const admitted = async (policy: string, a: string, b: string) =>
       (await ask((limiter) => limiter.acquire(policy, { a, b }))).admitted
     expect(await admitted('p', 'x', 'y')).toBe(true)

@@ -46,10 +46,7 @@ describe('S5: rate limiter of the captcha service: permits, scope, waiting', () 
 
   test('scope: overall is shared by all clients, per-client is each one’s own', async () => {
     const rule = { name: 'pace', key: '{name}', sliding: '2 per 1h' as const }
-    const both = {
-      overall: [rule],
-      own: [{ ...rule, scope: 'per-client' as const }],
-    }
+    const both = { overall: [rule], own: [{ ...rule, scope: 'per-client' as const }] }
     const { limiter: first, redis, prefix } = await realLimiter(both)
     const second = createLimiter({ policies: both, redis, keyPrefix: prefix })
     const admissions = async (policy: string) => {

@@ -18,11 +18,7 @@ import { eventually } from '../tools/wait.ts'
 
 test('an API that reports ready listens, also when its bootstrap key had to wait', async () => {
   const [redis, database] = [await testRedis(), await testDatabase()]
-  const env = processEnv({
-    redis,
-    database,
-    policyFile: { policies: noLimits },
-  })
+  const env = processEnv({ redis, database, policyFile: { policies: noLimits } })
   const holder = await database.pool.connect()
   await holder.query('BEGIN; LOCK TABLE api_key')
   try {
@@ -96,10 +92,7 @@ async function startBreakable() {
   const asProduct = Object.assign(new URL(inProduct), { username: 'product', password: 'product' })
   const postern = await startPostern({
     policyFile: { policies: noLimits },
-    on: {
-      redis: { url: redis.url, prefix: 'test:' },
-      database: { url: asProduct.href },
-    } as never,
+    on: { redis: { url: redis.url, prefix: 'test:' }, database: { url: asProduct.href } } as never,
   })
   return { postern, redisHand, owner, schema }
 }

@@ -105,13 +105,7 @@ async function testsPass(cwd: string, env: NodeJS.ProcessEnv): Promise<boolean> 
   const run = spawn(
     'nice',
     ['-n', '19', process.execPath, ...vitest, '--config', 'test/mutants/vitest.config.ts'],
-    {
-      cwd,
-      env,
-      stdio: 'ignore',
-      timeout: runEndsWithinMs,
-      killSignal: 'SIGKILL',
-    },
+    { cwd, env, stdio: 'ignore', timeout: runEndsWithinMs, killSignal: 'SIGKILL' },
   )
   const [status] = await once(run, 'exit')
   return status === 0

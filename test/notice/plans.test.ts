@@ -61,10 +61,7 @@ test('each is planned once for a connection, without its values', async () => {
       'record',
       'scheduled',
       'take-back',
-    ].map((name) => ({
-      name: `notice-${name}`,
-      custom: '0',
-    })),
+    ].map((name) => ({ name: `notice-${name}`, custom: '0' })),
   )
 })
 

@@ -55,10 +55,7 @@ test.each<[string, Partial<Message>]>([
   ],
   [
     'dots at the beginnings of lines, spaces at the ends, empty lines at the end',
-    {
-      text: '.\n..\nspaces  \t \n\n-- \nfrom\n\n\n',
-      html: '<p>.</p>\n.\n  \n\n',
-    },
+    { text: '.\n..\nspaces  \t \n\n-- \nfrom\n\n\n', html: '<p>.</p>\n.\n  \n\n' },
   ],
   ['lines that are too long for SMTP', { text: 'x'.repeat(5_000), html: '<i>y</i>'.repeat(900) }],
 ])(

@@ -24,11 +24,7 @@ async function sendBy(
 ): Promise<{ result: SendResult; request: HttpFarEnd['requests'][number] | undefined }> {
   const farEnd = await startHttpFarEnd(() => answer)
   const read = http.settings.parse(settings(`http://127.0.0.1:${farEnd.port}`))
-  const provider = http.create('acme', read, {
-    timeoutMs: 20_000,
-    concurrency: 1,
-    clock: () => 0,
-  })
+  const provider = http.create('acme', read, { timeoutMs: 20_000, concurrency: 1, clock: () => 0 })
   try {
     const result = await provider.send({ ...message, ...changes }, never)
     return { result, request: farEnd.requests[0] }

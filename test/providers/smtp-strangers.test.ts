@@ -12,10 +12,7 @@ import smtp, * as given from './cases/smtp.ts'
 
 async function sendTo(protocol: Protocol, misbehaviour: Misbehaviour, timeoutMs = 60_000) {
   const server = await startMisbehavingServer(protocol, misbehaviour)
-  const settings = smtp.settings.parse({
-    url: `smtp://127.0.0.1:${server.port}`,
-    from: given.from,
-  })
+  const settings = smtp.settings.parse({ url: `smtp://127.0.0.1:${server.port}`, from: given.from })
   const provider = smtp.create('mail', settings, { timeoutMs, concurrency: 100, clock: Date.now })
   releaseLater(() => provider.close())
   const message = { ...given.conformance.message, noticeId: newId() }

@@ -40,12 +40,7 @@ describe('Redis fails over behind a steady address, and connections to the old m
       proxy.pointAt(next.port)
       await toOld.call('REPLICAOF', '127.0.0.1', '1')
     }
-    return {
-      url: proxy.through(old.url),
-      toOld,
-      toNext,
-      failOver,
-    }
+    return { url: proxy.through(old.url), toOld, toNext, failOver }
   }
 
   test('every connection of the process is at the new master within seconds, also idle ones', async () => {

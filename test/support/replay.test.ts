@@ -30,12 +30,7 @@ const passed = (atS: number, { hash, noticeId }: DecisionRow, more: Partial<Deci
 const policiesOf = (
   captcha: RawPolicies[string],
   check: RawPolicies[string] = [],
-): RawPolicies => ({
-  captcha,
-  notice: [],
-  check,
-  browser: [{ include: 'captcha' }],
-})
+): RawPolicies => ({ captcha, notice: [], check, browser: [{ include: 'captcha' }] })
 const recipient = (sliding: string, more = {}) => ({
   name: 'recipient',
   key: '{app}:{to}',

@@ -57,12 +57,7 @@ export async function startFarEnd(): Promise<FarEnd> {
     incoming.once('end', async () => {
       const { noticeId, to, text } = JSON.parse(Buffer.concat(chunks).toString())
       farEnd.recipients.add(to)
-      const answer = await farEnd.behave({
-        noticeId,
-        to,
-        text,
-        nth: count(farEnd.calls, noticeId),
-      })
+      const answer = await farEnd.behave({ noticeId, to, text, nth: count(farEnd.calls, noticeId) })
       if (answer === 'hang') return
       if (answer === 'reset') return void incoming.socket.resetAndDestroy()
       const isTaken = answer === 'lose' || answer.status < 300

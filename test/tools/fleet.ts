@@ -78,19 +78,11 @@ export const fleetKey = 'psk_fleet_0123456789abcdef'
 /** No limits except for the recipient. */
 const policies = {
   captcha: [
-    {
-      name: 'recipient',
-      key: '{channel}:{to}',
-      sliding: ['1 per 60s', '5 per 1h', '10 per 24h'],
-    },
+    { name: 'recipient', key: '{channel}:{to}', sliding: ['1 per 60s', '5 per 1h', '10 per 24h'] },
   ],
   notice: [],
   check: [
-    {
-      name: 'guesses',
-      key: '{channel}:{to}',
-      lockout: { limit: 3, window: '5m', lock: '15m' },
-    },
+    { name: 'guesses', key: '{channel}:{to}', lockout: { limit: 3, window: '5m', lock: '15m' } },
   ],
 }
 

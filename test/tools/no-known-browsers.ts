@@ -1,5 +1,2 @@
 /** For tests without tokens of known browsers: all callers are strangers. */
-export const noKnownBrowsers = {
-  laneOf: async () => 'stranger' as const,
-  issue: async () => ({}),
-}
+export const noKnownBrowsers = { laneOf: async () => 'stranger' as const, issue: async () => ({}) }

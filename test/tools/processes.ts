@@ -122,10 +122,7 @@ export async function startProcess(
 
   try {
     // It takes at least a second, so frequent questions would only slow it down.
-    await eventually(async () => hasExited() || (await isReady(started)), {
-      withinMs,
-      everyMs: 50,
-    })
+    await eventually(async () => hasExited() || (await isReady(started)), { withinMs, everyMs: 50 })
   } catch (error) {
     throw new Error(`${entryPoint} did not become ready; its output:\n${output}`, { cause: error })
   }

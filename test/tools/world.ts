@@ -49,11 +49,7 @@ export async function startWorldPostgres(
   const ownerUrl = server.url
   if (!world.pooler) return { url: url.href, ownerUrl, kill: () => server.kill() }
   const pooler = await startPooler(folder, url)
-  return {
-    url: pooler.url,
-    ownerUrl,
-    kill: () => Promise.all([pooler.kill(), server.kill()]),
-  }
+  return { url: pooler.url, ownerUrl, kill: () => Promise.all([pooler.kill(), server.kill()]) }
 }
 
 /** The version and the settings of the world's server. */

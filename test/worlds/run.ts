@@ -46,9 +46,7 @@ const rows: string[] = []
 let isRed = false
 
 const storyNames = chosen.map(({ name }) => `story in the world ${name}( |$)`).join('|')
-await report('the story', ['--project', 'slow', 'test/worlds', '-t', storyNames], {
-  STORY: 'each',
-})
+await report('the story', ['--project', 'slow', 'test/worlds', '-t', storyNames], { STORY: 'each' })
 for (const world of chosen.filter(runsRooms)) {
   const reason = whyMissing(world)
   if (reason) rows.push(`${world.name}: skipped, ${reason}`)

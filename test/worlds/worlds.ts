@@ -97,11 +97,7 @@ export const allAtOnce: World = {
     roleSchema: 'app',
   },
   redis: 'tls',
-  env: {
-    TZ: 'America/St_Johns',
-    LANG: 'tr_TR.UTF-8',
-    NODE_OPTIONS: '--max-old-space-size=384',
-  },
+  env: { TZ: 'America/St_Johns', LANG: 'tr_TR.UTF-8', NODE_OPTIONS: '--max-old-space-size=384' },
 }
 
 /**
