@@ -91,13 +91,11 @@ test('providers over HTTP, SMPP and SMTP and receivers of events, each misbehavi
       email: [{ match: { template: 'captcha' }, use: ['good'] }, { use: evenly(mails) }],
     },
     // The events of each receiver are of another type.
-    events: receivers
-      .slice(0, eventTypes.length)
-      .map(({ port }, nth) => ({
-        url: `http://127.0.0.1:${port}/`,
-        secret,
-        types: [eventTypes[nth]],
-      })),
+    events: receivers.slice(0, eventTypes.length).map(({ port }, nth) => ({
+      url: `http://127.0.0.1:${port}/`,
+      secret,
+      types: [eventTypes[nth]],
+    })),
   }
   const env = processEnv({ policyFile, redis, database })
   const [api, worker] = await Promise.all([

@@ -45,8 +45,15 @@ function open(
   } = more
   const circuit: boolean[] = []
   const faults: unknown[] = []
+  /** The recipients of its calls. */
+  const calls: string[] = []
+  const call = (...asked: Parameters<Provider['send']>) => {
+    calls.push(asked[0].to)
+    return (rest.send ?? send)(...asked)
+  }
+  const common = { name: 'a', kind: 'fake', channels: ['sms'] as const, slots: 2, async close() {} }
   const guarded = createGuardedProvider(
-    { name: 'a', kind: 'fake', channels: ['sms'], slots: 2, send, async close() {}, ...rest },
+    { ...common, ...rest, send: call },
     {
       acquireSendPermit,
       timeoutMs,
@@ -76,7 +83,25 @@ function open(
     })
     return end.kind === 'answered' ? end.result : end
   }
-  return { guarded, sendTo, circuit, faults }
+  return { guarded, sendTo, circuit, faults, calls }
+}
+
+/** The same, whose calls end when the test frees them. */
+function openBlocked(more: Parameters<typeof open>[1]) {
+  const { promise, resolve: free } = Promise.withResolvers<SendResult>()
+  return { ...open(() => promise, more), free }
+}
+
+/** A send of so many milliseconds, and the most of them that were under way at once. */
+function slowSend(ms: number) {
+  const [seen, most] = [{ underWay: 0, most: 0 }, () => seen.most]
+  const send = async () => {
+    seen.most = Math.max(seen.most, ++seen.underWay)
+    await new Promise((resolve) => setTimeout(resolve, ms))
+    seen.underWay--
+    return accepted
+  }
+  return { send, most }
 }
 
 const throttled = { kind: 'throttled', retryAfterMs: 60_000, detail: 'slowly' } as const
@@ -157,15 +182,8 @@ test('a call ends with its message, although it may take longer (I7)', async () 
 })
 
 test('no more calls at once than the provider carries, each with its own clock from its beginning', async () => {
-  let underWay = 0
-  let most = 0
   const begun: number[] = []
-  const send = async () => {
-    most = Math.max(most, ++underWay)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    underWay--
-    return accepted
-  }
+  const { send, most } = slowSend(50)
   // Shorter than the wait of the last call, and longer than one call.
   const { sendTo } = open(send, { timeoutMs: 150 })
   const claim = async () => void begun.push(performance.now())
@@ -173,33 +191,19 @@ test('no more calls at once than the provider carries, each with its own clock f
     Array.from({ length: 12 }, (_, index) => sendTo(`${index}`, { claim })),
   )
   expect(results).toEqual(Array(12).fill(accepted))
-  expect(most).toBe(2)
+  expect(most()).toBe(2)
   expect(Math.max(...begun) - Math.min(...begun)).toBeGreaterThan(150)
 })
 
 test('a long text takes the slots of its parts', async () => {
-  let underWay = 0
-  let most = 0
-  const { sendTo } = open(
-    async () => {
-      most = Math.max(most, ++underWay)
-      await new Promise((resolve) => setTimeout(resolve, 20))
-      underWay--
-      return accepted
-    },
-    { slots: 4, slotsFor: ({ to }) => (to === 'long' ? 3 : 1) },
-  )
+  const { send, most } = slowSend(20)
+  const { sendTo } = open(send, { slots: 4, slotsFor: ({ to }) => (to === 'long' ? 3 : 1) })
   await Promise.all([sendTo('long'), sendTo('long'), sendTo('long')])
-  expect(most).toBe(1)
+  expect(most()).toBe(1)
 })
 
 test('above the limit of the provider: no call, the message comes back at the time of the limit, and its slot is free', async () => {
-  const called: string[] = []
-  const send = async ({ to }: Message) => {
-    called.push(to)
-    return accepted
-  }
-  const { sendTo } = open(send, {
+  const { sendTo, calls } = open(async () => accepted, {
     slots: 1,
     acquireSendPermit: async (_, to) =>
       to === 'early'
@@ -208,28 +212,21 @@ test('above the limit of the provider: no call, the message comes back at the ti
   })
   expect(await sendTo('early')).toEqual({ kind: 'deferred', reason: 'pace', retryInMs: 700 })
   expect(await sendTo('other')).toEqual(accepted)
-  expect(called).toEqual(['other'])
+  expect(calls).toEqual(['other'])
 })
 
 test('withdrawn at the last moment: no call, the pace and the slots are given back', async () => {
   let given = 0
-  let calls = 0
-  const { sendTo } = open(
-    async () => {
-      calls++
-      return accepted
-    },
-    {
-      slots: 1,
-      acquireSendPermit: async () => ({ granted: true, release: async () => void given++ }),
-    },
-  )
+  const { sendTo, calls } = open(async () => accepted, {
+    slots: 1,
+    acquireSendPermit: async () => ({ granted: true, release: async () => void given++ }),
+  })
   expect(await sendTo('one', { claim: async () => withdrawn })).toEqual(withdrawn)
   const broken = { claim: () => Promise.reject(new Error('the claim failed')) }
   await expect(sendTo('two', broken)).rejects.toThrow('the claim failed')
-  expect([given, calls]).toEqual([2, 0])
+  expect([given, calls]).toEqual([2, []])
   expect(await sendTo('three')).toEqual(accepted)
-  expect([given, calls]).toEqual([2, 1])
+  expect([given, calls]).toEqual([2, ['three']])
 })
 
 test.each([
@@ -253,14 +250,7 @@ test.each([
 )
 
 test('the provider dies while messages wait: those that have another provider are let go at once, the others stay', async () => {
-  let free = (_: SendResult) => {}
-  const { sendTo, circuit } = open(
-    () =>
-      new Promise((resolve) => {
-        free = resolve
-      }),
-    { slots: 1 },
-  )
+  const { sendTo, circuit, free } = openBlocked({ slots: 1 })
   const hung = sendTo('hung')
   const results: string[] = []
   const note = (name: string) => (result: { kind: string }) =>
@@ -293,14 +283,8 @@ test('a provider that throws, answers no value of Postern or never ends: unknown
 })
 
 test('a question about an earlier message goes over the same connections: it waits for a slot too', async () => {
-  let free = (_: SendResult) => {}
-  const { guarded, sendTo } = open(
-    () =>
-      new Promise((resolve) => {
-        free = resolve
-      }),
-    { slots: 1, timeoutMs: 50, answerTimeoutMs: 60_000, query: async () => accepted },
-  )
+  const times = { timeoutMs: 50, answerTimeoutMs: 60_000 }
+  const { guarded, sendTo, free } = openBlocked({ slots: 1, ...times, query: async () => accepted })
   const sending = sendTo('one')
   await new Promise(setImmediate)
   const sent = { noticeId: 'n', to: 'one', sentAt: 0 }
@@ -312,15 +296,8 @@ test('a question about an earlier message goes over the same connections: it wai
 })
 
 test('the provider asks for a pause while a message waits for its slot: that one is held, not called', async () => {
-  const calls: string[] = []
-  const { sendTo } = open(
-    async ({ to }) => {
-      calls.push(to)
-      await new Promise((resolve) => setTimeout(resolve, 20))
-      return throttled
-    },
-    { slots: 1 },
-  )
+  const { send } = slowSend(20)
+  const { sendTo, calls } = open(() => send().then(() => throttled), { slots: 1 })
   const [first, second] = await Promise.all([sendTo('one'), sendTo('two')])
   expect(first).toMatchObject({ kind: 'throttled' })
   expect(second).toMatchObject({ kind: 'deferred', reason: 'paused' })
@@ -330,12 +307,12 @@ test('the provider asks for a pause while a message waits for its slot: that one
 describe('a provider that is known to be fast', () => {
   /** A hundred quick calls, then two that hang and keep both slots. */
   async function busy(more: Parameters<typeof open>[1] = {}) {
-    const calls: string[] = []
     const ends: ((result: SendResult) => void)[] = []
-    const opened = open(async ({ to }) => {
-      calls.push(to)
-      return to === 'quick' ? accepted : new Promise((resolve) => ends.push(resolve))
-    }, more)
+    const opened = open(
+      async ({ to }) => (to === 'quick' ? accepted : new Promise((end) => ends.push(end))),
+      more,
+    )
+    const { calls } = opened
     for (let call = 0; call < 100; call++) await opened.sendTo('quick')
     calls.length = 0
     const hung = [opened.sendTo('a'), opened.sendTo('b')]
@@ -344,7 +321,7 @@ describe('a provider that is known to be fast', () => {
       for (const end of ends) end(accepted)
       return Promise.all(hung)
     })
-    return { ...opened, calls, end: (result: SendResult) => ends.shift()?.(result) }
+    return { ...opened, end: (result: SendResult) => ends.shift()?.(result) }
   }
   /** A code that has just been claimed, and waits for a slot: no time has passed since its wait began. */
   async function claimed(sendTo: ReturnType<typeof open>['sendTo'], ttlMs = 60_000) {
@@ -439,15 +416,11 @@ describe('its breaker is open', () => {
 
   async function broken() {
     let answer: SendResult = down
-    const calls: string[] = []
-    const opened = open(async ({ to }) => {
-      calls.push(to)
-      return answer
-    })
+    const opened = open(async () => answer)
     for (let call = 0; call < 5; call++) await opened.sendTo('early')
     expect(opened.circuit).toEqual([true])
-    calls.length = 0
-    return { ...opened, calls, say: (next: SendResult) => (answer = next) }
+    opened.calls.length = 0
+    return { ...opened, say: (next: SendResult) => (answer = next) }
   }
 
   test('the calls it skips come back one after the other, codes in a separate line', async () => {
@@ -518,11 +491,8 @@ describe('an answer that comes after the time limit', () => {
   const timeoutMs = 20
 
   test('within the time for late answers: it counts', async () => {
-    let answer = (_: SendResult) => {}
-    const answered = new Promise<SendResult>((resolve) => {
-      answer = resolve
-    })
-    const { guarded, sendTo } = open(late(answered), { timeoutMs, answerTimeoutMs: 600_000 })
+    const { promise, resolve: answer } = Promise.withResolvers<SendResult>()
+    const { guarded, sendTo } = open(late(promise), { timeoutMs, answerTimeoutMs: 600_000 })
     const sent = sendTo('one', { ttlMs: 700_000 })
     // Longer than the limit, whose end the provider would notice.
     await new Promise((resolve) => setTimeout(resolve, 80))

@@ -12,10 +12,15 @@ const claimTtlMs = 10_000
 
 /** A store with a separate connection, like another process. */
 function openStore() {
-  const database = databaseAt(url, 3)
-  return createNoticeStore(database, { claimTtlMs })
+  return createNoticeStore(databaseAt(url, 3), { claimTtlMs })
 }
 const store = openStore()
+
+/** A store with a separate table. */
+async function openApart() {
+  const other = await testDatabase()
+  return { other, own: createNoticeStore(databaseAt(other.url, 2), { claimTtlMs }) }
+}
 
 async function created(facts: Partial<NewNotice> = {}): Promise<string> {
   const notice = newNotice(facts)
@@ -27,6 +32,12 @@ async function created(facts: Partial<NewNotice> = {}): Promise<string> {
 async function claimOf(id: string, by = store) {
   const open = await by.findOpen(id)
   return open && by.claim(open)
+}
+
+async function claimed(): Promise<string> {
+  const id = await created()
+  await claimOf(id)
+  return id
 }
 
 async function rowOf(id: string) {
@@ -129,9 +140,7 @@ describe('findOpen', () => {
   })
 
   test('null for one that a worker holds, for one that is final, and for an unknown id', async () => {
-    const [held, final] = [await created(), await created()]
-    await claimOf(held)
-    await claimOf(final)
+    const [held, final] = [await claimed(), await claimed()]
     await store.record({ id: final, claims: 1, state: 'sent', attempts: [] })
     for (const id of [held, final, newId()]) expect(await store.findOpen(id)).toBe(null)
   })
@@ -161,8 +170,7 @@ describe('claim', () => {
   })
 
   test('a claim that ended is taken over when the reconciler frees it, with the lost try on the account', async () => {
-    const id = await created()
-    await claimOf(id)
+    const id = await claimed()
     expect(await store.claim({ id, claims: 1 })).toBe(null)
     // After an outage of PostgreSQL, the worker may be about to write the outcome.
     await letPass(id, claimTtlMs + 1)
@@ -192,8 +200,7 @@ describe('claim', () => {
 
 describe('record', () => {
   test('sent: final for the queue, times and provider written, the sealed variables erased (I14)', async () => {
-    const id = await created()
-    await claimOf(id)
+    const id = await claimed()
     const accepted = { ...attempt, outcome: 'accepted' } as const
     const outcome = { id, claims: 1, state: 'sent', attempts: [accepted] } as const
     expect(await store.record({ ...outcome, provider: 'mail', providerMessageId: 'm1' })).toBe(true)
@@ -214,8 +221,7 @@ describe('record', () => {
   test.each(['failed', 'expired'] as const)(
     '%s: final, with its reason and without a sending time',
     async (state) => {
-      const id = await created()
-      await claimOf(id)
+      const id = await claimed()
       expect(await store.record({ id, claims: 1, state, attempts: [], error: 'why' })).toBe(true)
       expect(await rowOf(id)).toMatchObject({
         state,
@@ -243,8 +249,7 @@ describe('record', () => {
   })
 
   test('a worker that lost its claim writes nothing (the fence)', async () => {
-    const id = await created()
-    await claimOf(id)
+    const id = await claimed()
     await freeLost(id)
     await claimOf(id)
     expect(await store.record({ id, claims: 1, state: 'sent', attempts: [] })).toBe(false)
@@ -259,8 +264,7 @@ describe('record', () => {
   })
 
   test('the same once more, because its answer was lost: nothing is counted twice', async () => {
-    const id = await created()
-    await claimOf(id)
+    const id = await claimed()
     const outcome = {
       id,
       claims: 1,
@@ -286,8 +290,7 @@ describe('record', () => {
   })
 
   test('given up for lost, and the worker lives after all: its result replaces the guess (F12, F30)', async () => {
-    const id = await created()
-    await claimOf(id)
+    const id = await claimed()
     await freeLost(id)
     expect(await rowOf(id)).toMatchObject({ state: 'pending', attempts: [{ outcome: 'unknown' }] })
     const accepted = { ...attempt, outcome: 'accepted' } as const
@@ -296,8 +299,7 @@ describe('record', () => {
   })
 
   test('outcomes of one batch land each on its own row', async () => {
-    const ids = await Promise.all(Array.from({ length: 30 }, () => created()))
-    await Promise.all(ids.map((id) => claimOf(id)))
+    const ids = await Promise.all(Array.from({ length: 30 }, claimed))
     await Promise.all(
       ids.map((id, index) =>
         store.record({
@@ -383,18 +385,11 @@ describe('takeOverdue', () => {
   })
 
   test('takes only open notices that are overdue by the grace, and not again before their time', async () => {
-    const [fresh, late, abandonedClaim, held, finished] = await Promise.all([
-      created(),
-      created({ kind: 'notice', channel: 'email' }),
-      created(),
-      created(),
-      created(),
-    ])
+    const ofMail = created({ kind: 'notice', channel: 'email' })
+    const all = [created(), ofMail, claimed(), claimed(), claimed()] as const
+    const [fresh, late, abandonedClaim, held, finished] = await Promise.all(all)
     const newer = await created({ channel: 'pigeon' as 'sms' })
     const ofNewer = await letPass(newer, 60_000).then(() => rowOf(newer))
-    await claimOf(abandonedClaim)
-    await claimOf(held)
-    await claimOf(finished)
     await store.record({ id: finished, claims: 1, state: 'failed', attempts: [] })
     await letPass(late, 5_100)
     await letPass(abandonedClaim, claimTtlMs + 5_100)
@@ -425,9 +420,7 @@ describe('takeOverdue', () => {
 })
 
 test('abandon: closes an unclaimed row and leaves one that a worker has claimed', async () => {
-  const [free, held, retried] = [await created(), await created(), await created()]
-  await claimOf(held)
-  await claimOf(retried)
+  const [free, held, retried] = [await created(), await claimed(), await claimed()]
   await store.record({ id: retried, claims: 1, state: 'pending', attempts: [], retryInMs: 0 })
   await store.abandon([free, held, retried, newId()])
   expect(await rowOf(free)).toMatchObject({
@@ -440,9 +433,7 @@ test('abandon: closes an unclaimed row and leaves one that a worker has claimed'
 })
 
 test('scheduledCount: only notices before their time', async () => {
-  const other = await testDatabase()
-  const database = databaseAt(other.url, 2)
-  const own = createNoticeStore(database, { claimTtlMs })
+  const { own } = await openApart()
   expect(await own.scheduledCount()).toBe(0)
   await own.insert(newNotice())
   await own.insert(newNotice({ kind: 'notice', sendAt: new Date(Date.now() + 3_600_000) }))
@@ -451,9 +442,7 @@ test('scheduledCount: only notices before their time', async () => {
 })
 
 test('oldestOpenSeconds: the age of the oldest open notice of each kind, finished ones not counted', async () => {
-  const other = await testDatabase()
-  const database = databaseAt(other.url, 2)
-  const own = createNoticeStore(database, { claimTtlMs })
+  const { own, other } = await openApart()
   const ageOf = async (kind: string) =>
     (await own.oldestOpenSeconds()).find((each) => each.kind === kind)?.value
   expect([await ageOf('captcha'), await ageOf('notice')]).toEqual([0, 0])
@@ -532,16 +521,14 @@ test('adopt: a repeat adopts a waiting row → the first request does not close 
 })
 
 test('adopt: the row of a call that was freed as lost → the late outcome of its worker still counts', async () => {
-  const id = await created()
-  await claimOf(id)
+  const id = await claimed()
   await freeLost(id)
   await store.adopt('default', id)
   expect(await store.record({ id, claims: 1, state: 'sent', attempts: [attempt] })).toBe(true)
 })
 
 test('adopt: a row whose time ended while it waited is no answer to a repeat; one that may have arrived is', async () => {
-  const [late, unknown] = [await created(), await created()]
-  await claimOf(unknown)
+  const [late, unknown] = [await created(), await claimed()]
   const attempts = [{ ...attempt, outcome: 'unknown' } as const]
   await store.record({ id: unknown, claims: 1, state: 'pending', attempts, retryInMs: 0 })
   await pool.query(`UPDATE notice SET expires_at = now() WHERE id = ANY($1::uuid[])`, [
@@ -595,8 +582,7 @@ describe('record, repeated because its answer was lost', () => {
   test.for(['delivered', 'failed'])(
     'a receipt has made it %s → it counts as written',
     async (state) => {
-      const id = await created()
-      await claimOf(id)
+      const id = await claimed()
       await store.record(sent(id))
       await pool.query(`UPDATE notice SET state = $2, finished_at = now() WHERE id = $1`, [
         id,
@@ -607,8 +593,7 @@ describe('record, repeated because its answer was lost', () => {
   )
 
   test('another worker wrote the same state after the same claim → not written by this one', async () => {
-    const id = await created()
-    await claimOf(id)
+    const id = await claimed()
     await store.record({ ...sent(id), attempts: [{ ...attempt, outcome: 'unknown' }] })
     expect(await store.record({ ...sent(id), isRepeat: true })).toBe(false)
   })
