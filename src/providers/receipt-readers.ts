@@ -8,18 +8,16 @@ import {
 } from '../base/receipt.ts'
 import { isSameSecret } from '../crypto/same-secret.ts'
 import { readBody } from './places.ts'
+import { wordsBy } from './send-result.ts'
 
 /** A report that a final report will follow. */
 export const notFinal = 'notFinal'
 export type Reading = Receipt | typeof notFinal
 type Outcome = 'delivered' | 'failed' | typeof notFinal
 
-/** Reads a vendor's words for the state of a message. Each list has spaces between its words. */
+/** Reads a vendor's words for the state of a message. */
 export function outcomesBy(words: Readonly<Record<Outcome, string>>) {
-  const outcomes = new Map<unknown, Outcome>()
-  for (const outcome of ['delivered', 'failed', notFinal] as const) {
-    for (const word of words[outcome].split(' ')) outcomes.set(word, outcome)
-  }
+  const outcomes = wordsBy(words)
   return (word: unknown) => outcomes.get(word)
 }
 

@@ -25,6 +25,16 @@ export function refused(
   return kind === 'throttled' ? { kind, retryAfterMs, detail } : { kind, detail }
 }
 
+/** A table of a vendor's words by their meaning. Each list has spaces between its words. */
+export function wordsBy<Meaning extends string>(
+  lists: Readonly<Partial<Record<Meaning, string>>>,
+): ReadonlyMap<unknown, Meaning> {
+  const entries = Object.entries(lists) as [Meaning, string][]
+  return new Map(
+    entries.flatMap(([meaning, list]) => list.split(' ').map((word) => [word, meaning])),
+  )
+}
+
 export type Refusal = Exclude<SendResult['kind'], 'accepted'>
 
 /** True for a short code, which may be part of `detail`. A sentence of a vendor must never be in `detail`. */

@@ -1,5 +1,5 @@
 import type { SendResult } from '../provider.ts'
-import { isCode, type Refusal, refused } from '../send-result.ts'
+import { isCode, type Refusal, refused, wordsBy } from '../send-result.ts'
 
 /**
  * Maps the codes of Dysmsapi and Dypnsapi to results. They arrive in HTTP 200 and in 4xx. `isv` is a fault of the caller: of the
@@ -10,28 +10,21 @@ import { isCode, type Refusal, refused } from '../send-result.ts'
  * A repeat at once never helps, and no other recipient is affected. Every other cap belongs to the account. Dypnsapi has
  * some of the codes without `isv`, and `biz.FREQUENCY` for a number that gets a second code too soon.
  */
-const kinds: ReadonlyMap<string, Refusal | 'barred'> = new Map([
-  ['isv.MOBILE_NUMBER_ILLEGAL', 'invalid_recipient'],
-  ['MOBILE_NUMBER_ILLEGAL', 'invalid_recipient'],
-  ['isv.BUSINESS_LIMIT_CONTROL', 'postponed'],
-  ['BUSINESS_LIMIT_CONTROL', 'postponed'],
-  ['biz.FREQUENCY', 'postponed'],
-  ['INVALID_PARAMETERS', 'rejected'],
-  ['isv.ACCOUNT_ABNORMAL', 'unavailable'],
-  ['isv.ACCOUNT_NOT_EXISTS', 'unavailable'],
-  ['isv.AMOUNT_NOT_ENOUGH', 'unavailable'],
-  ['isv.DENY_IP_RANGE', 'unavailable'],
-  ['isv.OUT_OF_SERVICE', 'unavailable'],
-  ['isv.PRODUCT_UNSUBSCRIBE', 'unavailable'],
-  ['isv.PRODUCT_UN_SUBSCRIPT', 'unavailable'],
-  // The account sent nothing for 45 days (https://developer.aliyun.com/ask/636559).
-  ['isv.SECURITY_FROZEN_ACCOUNT', 'unavailable'],
+const kinds = wordsBy<Refusal | 'barred'>({
+  invalid_recipient: 'isv.MOBILE_NUMBER_ILLEGAL MOBILE_NUMBER_ILLEGAL',
+  postponed: 'isv.BUSINESS_LIMIT_CONTROL BUSINESS_LIMIT_CONTROL biz.FREQUENCY',
+  rejected: 'INVALID_PARAMETERS',
+  unavailable: [
+    'isv.ACCOUNT_ABNORMAL isv.ACCOUNT_NOT_EXISTS isv.AMOUNT_NOT_ENOUGH isv.DENY_IP_RANGE',
+    'isv.OUT_OF_SERVICE isv.PRODUCT_UNSUBSCRIBE isv.PRODUCT_UN_SUBSCRIPT',
+    // The account sent nothing for 45 days (https://developer.aliyun.com/ask/636559).
+    'isv.SECURITY_FROZEN_ACCOUNT',
+  ].join(' '),
   // The person has unsubscribed.
-  ['isv.CUSTOMER_REFUSED', 'barred'],
+  barred: 'isv.CUSTOMER_REFUSED',
   // Caps on all messages of the account. Only the owner of the account can lift them.
-  ['isv.DAY_LIMIT_CONTROL', 'throttled'],
-  ['isv.MONTH_LIMIT_CONTROL', 'throttled'],
-])
+  throttled: 'isv.DAY_LIMIT_CONTROL isv.MONTH_LIMIT_CONTROL',
+})
 
 const hourMs = 3_600_000
 

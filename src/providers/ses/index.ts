@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { parseObject } from '../../base/json.ts'
 import { defineHttpKind, type Http } from '../http-provider.ts'
 import type { Message, SendResult } from '../provider.ts'
-import { accepted, isCode, type Refusal, refused } from '../send-result.ts'
+import { accepted, isCode, type Refusal, refused, wordsBy } from '../send-result.ts'
 import { signAws4 } from '../signatures.ts'
 import { composeMail, faultOfMail } from '../smtp/compose.ts'
 import { sender } from '../smtp/settings.ts'
@@ -83,14 +83,11 @@ function connectSes({ ask, notUnderstood, clock }: Http, settings: Settings) {
  * Maps the errors of SES to results. None is about one recipient: SES accepts a mail to any address, and a bounce comes
  * later. So the errors concern the mail (`rejected`) or the account.
  */
-const kinds: ReadonlyMap<unknown, Refusal> = new Map([
-  ['MessageRejected', 'rejected'],
-  ['BadRequestException', 'rejected'],
-  ['TooManyRequestsException', 'throttled'],
-  // The common error of all services of AWS.
-  ['ThrottlingException', 'throttled'],
-  ['LimitExceededException', 'throttled'],
-])
+const kinds = wordsBy<Refusal>({
+  rejected: 'MessageRejected BadRequestException',
+  // ThrottlingException is the common error of all services of AWS.
+  throttled: 'TooManyRequestsException ThrottlingException LimitExceededException',
+})
 
 /** The pause when the quota of 24 hours is used up. */
 const quotaWaitMs = 3_600_000

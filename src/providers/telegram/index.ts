@@ -3,7 +3,7 @@ import { createBoundedMap } from '../../base/bounded-map.ts'
 import { isObject, parseObject } from '../../base/json.ts'
 import { addressBelow, defineHttpKind, type Http, type HttpAnswer } from '../http-provider.ts'
 import { type Message, type SendResult, type SentMessage, secondsLeft } from '../provider.ts'
-import { accepted, isCode, type Refusal, refused } from '../send-result.ts'
+import { accepted, isCode, type Refusal, refused, wordsBy } from '../send-result.ts'
 import { createReceiptReader } from './receipts.ts'
 
 const settings = z.strictObject({
@@ -151,18 +151,13 @@ const isAboutRequest = (result: SendResult) =>
   result.kind === 'rejected' && result.detail.includes('REQUEST_ID')
 
 /** Errors that change the result. Telegram has no list of them; these are of its page and of its answers. */
-const kinds: ReadonlyMap<string, Refusal> = new Map([
-  ['PHONE_NUMBER_NOT_AVAILABLE', 'invalid_recipient'],
-  ['PHONE_NUMBER_NOT_FOUND', 'invalid_recipient'],
-  ['PHONE_NUMBER_INVALID', 'invalid_recipient'],
-  ['ACCESS_TOKEN_INVALID', 'unavailable'],
-  ['ACCESS_TOKEN_REQUIRED', 'unavailable'],
-  ['BALANCE_NOT_ENOUGH', 'unavailable'],
-  ['SENDER_NOT_FOUND', 'unavailable'],
-  ['SENDER_NOT_OWNED', 'unavailable'],
-  ['SENDER_NOT_VERIFIED', 'unavailable'],
-  ['SENDER_USERNAME_INVALID', 'unavailable'],
-])
+const kinds = wordsBy<Refusal>({
+  invalid_recipient: 'PHONE_NUMBER_NOT_AVAILABLE PHONE_NUMBER_NOT_FOUND PHONE_NUMBER_INVALID',
+  unavailable: [
+    'ACCESS_TOKEN_INVALID ACCESS_TOKEN_REQUIRED BALANCE_NOT_ENOUGH SENDER_NOT_FOUND',
+    'SENDER_NOT_OWNED SENDER_NOT_VERIFIED SENDER_USERNAME_INVALID',
+  ].join(' '),
+})
 
 /** `error`: the name of an unsuccessful answer. */
 function resultOfError(error: string): SendResult {

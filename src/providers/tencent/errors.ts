@@ -1,5 +1,5 @@
 import type { SendResult } from '../provider.ts'
-import { isCode, type Refusal, refused } from '../send-result.ts'
+import { isCode, type Refusal, refused, wordsBy } from '../send-result.ts'
 
 /**
  * Maps the codes of SMS v20210111 to results. All arrive in HTTP 200: as `Error` for the whole call, or as `Code` beside
@@ -23,23 +23,19 @@ const laterMs: ReadonlyMap<string, number> = new Map([
 const regionCap = /^LimitExceeded\.App(CountryOrRegion|Global|MainlandChina)/
 
 /** Whole codes, and families of codes. Other families concern the account or Tencent. */
-const kinds: ReadonlyMap<string, Refusal | 'barred'> = new Map([
+const kinds = wordsBy<Refusal | 'barred'>({
   // The person has unsubscribed, or Tencent's list has the number.
-  ['FailedOperation.PhoneNumberInBlacklist', 'barred'],
-  ['InvalidParameterValue.IncorrectPhoneNumber', 'invalid_recipient'],
-  ['FailedOperation.InsufficientBalanceInSmsPackage', 'unavailable'],
+  barred: 'FailedOperation.PhoneNumberInBlacklist',
+  invalid_recipient: 'InvalidParameterValue.IncorrectPhoneNumber',
+  unavailable: 'FailedOperation.InsufficientBalanceInSmsPackage',
   // The platform timed out on its back end, which may have sent the message.
-  ['InternalError.SendAndRecvFail', 'unknown'],
-  ['InternalError.Timeout', 'unknown'],
-  ['FailedOperation', 'rejected'],
-  ['InvalidParameter', 'rejected'],
-  ['InvalidParameterValue', 'rejected'],
-  ['LimitExceeded', 'throttled'],
-  ['MissingParameter', 'rejected'],
-  ['RequestLimitExceeded', 'throttled'],
-  ['UnknownParameter', 'rejected'],
-  ['UnsupportedOperation', 'rejected'],
-])
+  unknown: 'InternalError.SendAndRecvFail InternalError.Timeout',
+  rejected: [
+    'FailedOperation InvalidParameter InvalidParameterValue MissingParameter',
+    'UnknownParameter UnsupportedOperation',
+  ].join(' '),
+  throttled: 'LimitExceeded RequestLimitExceeded',
+})
 
 /** Undefined for a value that is no code. */
 export function resultOfCode(code: unknown): SendResult | undefined {
