@@ -149,11 +149,14 @@ export async function callOnce(call: HttpCall, timeoutMs: number): Promise<HttpO
   return outcome
 }
 
+/** The value of `Authorization` for a login. */
+export const basicLogin = (user: string, password: string) =>
+  `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+
 /** A login in an address is sent as `Authorization: Basic`, as browsers and curl do. */
 function partsOf(text: string) {
   const { origin, pathname, search, username, password } = new URL(text)
-  const login = [username, password].map(decodeURIComponent).join(':')
-  const authorization = `Basic ${Buffer.from(login).toString('base64')}`
+  const authorization = basicLogin(decodeURIComponent(username), decodeURIComponent(password))
   return { origin, pathname, search, headers: username || password ? { authorization } : {} }
 }
 

@@ -24,3 +24,7 @@ export function ownEntry<T>(record: Readonly<Record<string, T>>, key: string): T
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
+
+/** The objects in a list; none for any other value. */
+export const objectsIn = (list: unknown): Record<string, unknown>[] =>
+  Array.isArray(list) ? list.filter(isObject) : []

@@ -17,27 +17,27 @@ export const pageGuessPolicy = 'browser-guess'
 
 interface OwnPolicy {
   readonly of: 'sends' | 'checks'
-  /** The section of the policy file with its rules. */
-  readonly place: string
+  /** The section of the policy file with its rules, if that is not `policies`. */
+  readonly section?: string
   /** The time of the limit check, in words. Undefined for a policy that only joins other policies. */
   readonly use?: string
 }
 
 const catalogue: Readonly<Record<string, OwnPolicy>> = {
-  captcha: { of: 'sends', place: 'policies.captcha', use: 'before a code is sent' },
-  notice: { of: 'sends', place: 'policies.notice', use: 'before a notice is sent' },
-  check: { of: 'checks', place: 'policies.check', use: 'before a code is compared' },
+  captcha: { of: 'sends', use: 'before a code is sent' },
+  notice: { of: 'sends', use: 'before a notice is sent' },
+  check: { of: 'checks', use: 'before a code is compared' },
   [pagePolicy]: {
     of: 'sends',
-    place: 'browser.rules',
+    section: 'browser.rules',
     use: "together with captcha's rules, for publishable keys (browser.rules)",
   },
   [pageCheckPolicy]: {
     of: 'checks',
-    place: 'browser.checkRules',
+    section: 'browser.checkRules',
     use: "together with check's rules, for publishable keys (browser.checkRules); alone if there is no live code",
   },
-  [pageGuessPolicy]: { of: 'checks', place: 'browser.checkRules' },
+  [pageGuessPolicy]: { of: 'checks', section: 'browser.checkRules' },
 }
 
 const names = Object.keys(catalogue)
@@ -105,10 +105,7 @@ export const onlyJoinsOthers = (policy: string): boolean =>
   policy in catalogue && !declaringPolicies.includes(policy)
 
 /** The section of the policy file whose rules have this name; undefined for the names under `policies`. */
-export function pageSectionOf(policy: string): string | undefined {
-  const place = catalogue[policy]?.place
-  return place?.startsWith('browser.') ? place : undefined
-}
+export const pageSectionOf = (policy: string): string | undefined => catalogue[policy]?.section
 
 /** The sections of the policy file for publishable keys. */
 export interface PageRules {

@@ -1,4 +1,4 @@
-import type { HttpCall } from '../../base/http-client.ts'
+import { basicLogin, type HttpCall } from '../../base/http-client.ts'
 import type { HttpSettings } from './settings.ts'
 import { compileText, compileTree, hasDots, type Values } from './template.ts'
 
@@ -10,7 +10,7 @@ export function createRequestOf(settings: HttpSettings): (values: Values) => Htt
   const fixed = {
     ...(json === undefined ? {} : { 'content-type': 'application/json' }),
     ...(form === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' }),
-    ...(basic === undefined ? {} : { authorization: basicOf(basic) }),
+    ...(basic === undefined ? {} : { authorization: basicLogin(basic.user, basic.password) }),
   }
 
   return (values) => {
@@ -28,9 +28,6 @@ export function createRequestOf(settings: HttpSettings): (values: Values) => Htt
     }
   }
 }
-
-const basicOf = ({ user, password }: { user: string; password: string }) =>
-  `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
 /** A field with several values is repeated. */
 const pairsIn = (fields: unknown): [string, string][] =>

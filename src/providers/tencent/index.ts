@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isObject, parseObject } from '../../base/json.ts'
+import { isObject, objectsIn, parseObject } from '../../base/json.ts'
 import type { Receipt } from '../../base/receipt.ts'
 import { parseBeijingTime } from '../beijing-time.ts'
 import { defineHttpKind, type Http } from '../http-provider.ts'
@@ -104,10 +104,8 @@ function connectTencent({ ask, notUnderstood, clock }: Http, settings: Settings)
       signal,
     )
     if (result) return result
-    const status = Array.isArray(answer.SendStatusSet) ? answer.SendStatusSet[0] : undefined
-    if (!isObject(status) || status.Code !== 'Ok') {
-      return resultOfCode(isObject(status) ? status.Code : undefined) ?? notUnderstood(http)
-    }
+    const [status] = objectsIn(answer.SendStatusSet)
+    if (status?.Code !== 'Ok') return resultOfCode(status?.Code) ?? notUnderstood(http)
     return accepted(status.SerialNo)
   }
 
@@ -124,10 +122,8 @@ function connectTencent({ ask, notUnderstood, clock }: Http, settings: Settings)
       },
       signal,
     )
-    const records = answer?.PullSmsSendStatusSet
-    const record = (Array.isArray(records) ? records : []).find(
-      (each) => isObject(each) && each.SessionContext === sent.noticeId,
-    )
+    const records = objectsIn(answer?.PullSmsSendStatusSet)
+    const record = records.find(({ SessionContext }) => SessionContext === sent.noticeId)
     if (!record) return { kind: 'unknown', detail: 'tencent: no outcome in the answer' }
     return accepted(record.SerialNo)
   }

@@ -1,4 +1,5 @@
 import { html } from '../../base/html.ts'
+import { basicLogin } from '../../base/http-client.ts'
 import { parseObject } from '../../base/json.ts'
 import { defineHttpKind, type Http } from '../http-provider.ts'
 import { type Message, type SendResult, secondsLeft } from '../provider.ts'
@@ -22,7 +23,7 @@ export const twilio = defineHttpKind({
     call: (settings) => ({
       method: 'GET',
       url: new URL(`/2010-04-01/Accounts/${settings.accountSid}.json`, settings.endpoint).href,
-      headers: { authorization: authorizationOf(settings) },
+      headers: { authorization: basicLogin(settings.accountSid, settings.authToken) },
     }),
     faultIn(answer) {
       if (answer.status === 401) return 'twilio refuses this accountSid with this authToken'
@@ -40,9 +41,6 @@ const longestValidSeconds = 36_000
 const wordOf = (value: unknown) =>
   typeof value === 'string' && /^[a-z]{1,20}$/.test(value) ? value : 'no status'
 
-const authorizationOf = ({ accountSid, authToken }: TwilioSettings) =>
-  `Basic ${Buffer.from(`${accountSid}:${authToken}`).toString('base64')}`
-
 function smsParameters(message: Message, messagingServiceSid: string | undefined) {
   const validSeconds = secondsLeft(message, longestValidSeconds)
   return {
@@ -57,7 +55,7 @@ function connectTwilio({ ask, notUnderstood }: Http, settings: TwilioSettings) {
   const urlOf = (resource: 'Messages' | 'Calls') =>
     new URL(`/2010-04-01/Accounts/${accountSid}/${resource}.json`, settings.endpoint).href
   const headers = {
-    authorization: authorizationOf(settings),
+    authorization: basicLogin(accountSid, settings.authToken),
     'content-type': 'application/x-www-form-urlencoded',
     accept: 'application/json',
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isForeignId } from '../../base/ids.ts'
-import { isObject, parseObject } from '../../base/json.ts'
+import { isObject, objectsIn, parseObject } from '../../base/json.ts'
 import { measureSms } from '../../base/sms-length.ts'
 import { defineHttpKind } from '../http-provider.ts'
 import { type SendResult, secondsLeft } from '../provider.ts'
@@ -74,9 +74,8 @@ export const vonage = defineHttpKind({
         })
         const { result, answer } = await ask({ url, headers, body: form.toString() }, signal)
         if (result) return result
-        const messages = parseObject(answer.body)?.messages
         // A long text is sent in parts, and each has its status.
-        const parts = Array.isArray(messages) ? messages.filter(isObject) : []
+        const parts = objectsIn(parseObject(answer.body)?.messages)
         const sent = parts.find(({ status }) => String(status) === '0')
         if (sent) return accepted(sent['message-id'])
         return resultOfStatus(parts[0]?.status) ?? notUnderstood(answer)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { retryAfterMs } from '../../base/http-client.ts'
-import { isObject, parseObject } from '../../base/json.ts'
+import { isObject, objectsIn, parseObject } from '../../base/json.ts'
 import { addressBelow, defineHttpKind, type Http, type HttpAnswer } from '../http-provider.ts'
 import type { Message, SendResult } from '../provider.ts'
 import { accepted } from '../send-result.ts'
@@ -99,9 +99,8 @@ function connectWhatsapp({ ask, notUnderstood, clock }: Http, settings: Settings
     })
     const { result, answer } = await ask({ url, headers, body }, signal, errorIn)
     if (result) return result
-    const messages = parseObject(answer.body)?.messages
-    const [sent] = Array.isArray(messages) ? messages : []
-    if (isObject(sent) && sent.id !== undefined) return accepted(sent.id)
+    const [sent] = objectsIn(parseObject(answer.body)?.messages)
+    if (sent?.id !== undefined) return accepted(sent.id)
     return answer.status === 400 && codeIn(answer) !== undefined
       ? { kind: 'rejected', detail: `whatsapp ${codeIn(answer)}` }
       : notUnderstood(answer)

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { isForeignId } from '../../base/ids.ts'
-import { isObject, parseObject } from '../../base/json.ts'
+import { isObject, objectsIn, parseObject } from '../../base/json.ts'
 import {
   type ParsedReceipts,
   type ReceiptHead,
@@ -48,16 +48,13 @@ function parseWebhook(request: ReceiptRequest, settings: Settings): ParsedReceip
   if (!isSigned(rawBody, headers['x-hub-signature-256'], settings.appSecret)) return forged
   const webhook = parseObject(rawBody.toString())
   if (!webhook || !Array.isArray(webhook.entry)) return malformed
-  const values = itemsIn(webhook.entry)
-    .flatMap(({ changes }) => itemsIn(changes))
+  const values = objectsIn(webhook.entry)
+    .flatMap(({ changes }) => objectsIn(changes))
     .flatMap(({ value }) => (isObject(value) ? [value] : []))
   // An app can have several numbers, and all of them call the same address.
   const own = values.filter(({ metadata }) => isOf(settings.phoneNumberId, metadata))
-  return understood(own.flatMap(({ statuses }) => itemsIn(statuses)).map(readStatus))
+  return understood(own.flatMap(({ statuses }) => objectsIn(statuses)).map(readStatus))
 }
-
-const itemsIn = (list: unknown): Record<string, unknown>[] =>
-  Array.isArray(list) ? list.filter(isObject) : []
 
 function isOf(phoneNumberId: string, metadata: unknown): boolean {
   const named = isObject(metadata) ? metadata.phone_number_id : undefined
@@ -88,7 +85,7 @@ const outcomeOf = outcomesBy({
 function readStatus(status: Record<string, unknown>): Reading {
   const { id, status: name, timestamp, biz_opaque_callback_data: reference, errors } = status
   if (typeof id !== 'string') return unreadable
-  const code = Number(itemsIn(errors)[0]?.code)
+  const code = Number(objectsIn(errors)[0]?.code)
   const seconds = Number(timestamp)
   return readingOf(outcomeOf(name), {
     messageId: id,
