@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- attack [people] [title]`: the cost of attacks for the attacker, for Postern, and for people. The tables of
+ * `npm run bench -- attack [people] [title] [row]`: the cost of attacks for the attacker, for Postern, and for people. The tables of
  * docs/abuse.md.
  *
  * It plays days with one attack each (field/attack-days.ts) in the harness of the field's benchmark. It does so for each
@@ -35,7 +35,9 @@ import { secret } from './harness/bench.ts'
 import { openTable } from './harness/table.ts'
 
 const people = Number(process.argv[2] ?? 3_000)
-const wanted = process.argv[3] ?? ''
+/** Patterns: only tables whose title matches, and rows whose name does. */
+const wantedTitle = new RegExp(process.argv[3] ?? '', 'i')
+const wantedRow = new RegExp(process.argv[4] ?? '', 'i')
 /** Worlds of one table that are played at once: most of their time goes by in waiting for answers. */
 const worldsAtOnce = 3
 const smsPrice = 0.06
@@ -169,12 +171,14 @@ async function playTable(
   columns: readonly string[],
   ...cells: readonly ((played: Played) => (string | number)[])[]
 ): Promise<void> {
-  if (!title.toLowerCase().includes(wanted.toLowerCase())) return
-  const rows = Object.entries(files).flatMap(([name, file]) =>
-    [false, true]
-      .filter((solves) => !solves || asks(file))
-      .map((solves) => ({ name, file, solves })),
-  )
+  if (!wantedTitle.test(title)) return
+  const rows = Object.entries(files)
+    .filter(([name]) => wantedRow.test(name))
+    .flatMap(([name, file]) =>
+      [false, true]
+        .filter((solves) => !solves || asks(file))
+        .map((solves) => ({ name, file, solves })),
+    )
   const row = openTable(title, 'they solve', ...columns)
   for (let first = 0; first < rows.length; first += worldsAtOnce) {
     const some = rows.slice(first, first + worldsAtOnce).map(async ({ name, file, solves }) => {

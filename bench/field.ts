@@ -119,8 +119,10 @@ async function playDay(adapter: Adapter): Promise<Omit<Measured, 'name'>> {
 function printTable(all: readonly Measured[]): void {
   const day = drawDay(people, seed)
   const row = openTable(`${people} people`, ...all.map(({ name }) => name))
-  const rowOf = (name: string, cell: (one: Measured) => string | number | undefined) =>
-    row(name, ...all.map((one) => cell(one) ?? '–'))
+  const rowOf = (name: string, cell: (one: Measured) => string | number | undefined) => {
+    const cells = all.map(cell)
+    if (cells.some((one) => one !== undefined)) row(name, ...cells.map((one) => one ?? '–'))
+  }
   const rowOfDay = (name: string, cell: (played: Played) => string | number) =>
     rowOf(name, ({ played }) => played && cell(played))
   const rowOfPeople = (name: string, count: 'passed' | 'refused' | 'challenged') =>
