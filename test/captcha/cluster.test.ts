@@ -77,103 +77,116 @@ describe('a node of a cluster closes its connections after the command and befor
     return store
   }
 
-  const owner = (to: string, round: number): CodeOwner => ({
-    app: `app-${round}`,
-    scene: 'login',
-    channel: 'sms',
-    to,
-  })
+  const newOwners = (): CodeOwner[] => {
+    const app = newId()
+    return people.map((to) => ({ app, scene: 'login', channel: 'sms', to }))
+  }
+
+  /** On a busy machine, all commands may come after the kill. Then they are answered, and nothing is proved yet. */
+  async function untilCut(work: () => Promise<PromiseSettledResult<unknown>[]>): Promise<void> {
+    for (let turn = 0; turn < 20; turn++) {
+      const settled = await work()
+      if (settled.some(({ status }) => status === 'rejected')) return
+    }
+    throw new Error('no command was cut off')
+  }
 
   test.each(rounds)(
     'I4, I23, round %i: a right code whose check ended in an error passes, once',
-    async (round) => {
-      const codes = await codesOf()
-      const owners = people.map((to) => owner(to, round))
-      await Promise.all(owners.map((each) => codes.remember(each, newId(), '0042')))
-      const guessed = await killDuring(round, () =>
-        Promise.allSettled(owners.map((each) => codes.guess(each, '0042'))),
-      )
-      for (const [nth, { status }] of guessed.entries()) {
-        const each = owners[nth] as CodeOwner
-        if (status === 'fulfilled') {
-          expect(guessed[nth]).toMatchObject({ value: { result: 'passed' } })
-        } else {
-          await eventually(async () =>
-            expect(await codes.guess(each, '0042')).toMatchObject({ result: 'passed' }),
-          )
+    (round) =>
+      untilCut(async () => {
+        const codes = await codesOf()
+        const owners = newOwners()
+        await Promise.all(owners.map((each) => codes.remember(each, newId(), '0042')))
+        const guessed = await killDuring(round, () =>
+          Promise.allSettled(owners.map((each) => codes.guess(each, '0042'))),
+        )
+        for (const [nth, { status }] of guessed.entries()) {
+          const each = owners[nth] as CodeOwner
+          if (status === 'fulfilled') {
+            expect(guessed[nth]).toMatchObject({ value: { result: 'passed' } })
+          } else {
+            await eventually(async () =>
+              expect(await codes.guess(each, '0042')).toMatchObject({ result: 'passed' }),
+            )
+          }
+          expect(await eventually(() => codes.guess(each, '0042'))).toMatchObject({
+            result: 'gone',
+          })
         }
-        expect(await eventually(() => codes.guess(each, '0042'))).toMatchObject({ result: 'gone' })
-      }
-      expect(guessed.map(({ status }) => status)).toContain('rejected')
-    },
+        return guessed
+      }),
   )
 
   test.each(rounds)(
     'I5, round %i: a wrong code costs one try, and none if its check ended in an error',
-    async (round) => {
-      const codes = await codesOf()
-      const owners = people.map((to) => owner(to, 10 + round))
-      await Promise.all(owners.map((each) => codes.remember(each, newId(), '0042')))
-      const guessed = await killDuring(round, () =>
-        Promise.allSettled(owners.map((each) => codes.guess(each, '0043'))),
-      )
-      for (const [nth, { status }] of guessed.entries()) {
-        const triesLeft = status === 'fulfilled' ? 2 : 3
-        await eventually(async () =>
-          expect(await codes.look(owners[nth] as CodeOwner)).toMatchObject({ triesLeft }),
+    (round) =>
+      untilCut(async () => {
+        const codes = await codesOf()
+        const owners = newOwners()
+        await Promise.all(owners.map((each) => codes.remember(each, newId(), '0042')))
+        const guessed = await killDuring(round, () =>
+          Promise.allSettled(owners.map((each) => codes.guess(each, '0043'))),
         )
-      }
-      expect(guessed.map(({ status }) => status)).toContain('rejected')
-    },
+        for (const [nth, { status }] of guessed.entries()) {
+          const triesLeft = status === 'fulfilled' ? 2 : 3
+          await eventually(async () =>
+            expect(await codes.look(owners[nth] as CodeOwner)).toMatchObject({ triesLeft }),
+          )
+        }
+        return guessed
+      }),
   )
 
   test.each(rounds)(
     'I23, round %i: a pass whose use ended in an error can be used, once',
-    async (round) => {
-      const once = closeLater(createOnce(await connect('command'), 300_000))
-      const passes = people.map((to) => `test:pass:${round}:${to}`)
-      const taken = await killDuring(round, () =>
-        Promise.allSettled(passes.map((pass) => once.take(pass, newId(), 300_000))),
-      )
-      for (const [nth, { status }] of taken.entries()) {
-        const pass = passes[nth] as string
-        if (status === 'fulfilled') expect(taken[nth]).toMatchObject({ value: 1 })
-        else await eventually(async () => expect(await once.take(pass, newId(), 300_000)).toBe(1))
-        expect(await eventually(() => once.take(pass, newId(), 300_000))).toBe(0)
-      }
-      expect(taken.map(({ status }) => status)).toContain('rejected')
-    },
+    (round) =>
+      untilCut(async () => {
+        const once = closeLater(createOnce(await connect('command'), 300_000))
+        const passes = people.map((to) => `test:pass:${newId()}:${to}`)
+        const taken = await killDuring(round, () =>
+          Promise.allSettled(passes.map((pass) => once.take(pass, newId(), 300_000))),
+        )
+        for (const [nth, { status }] of taken.entries()) {
+          const pass = passes[nth] as string
+          if (status === 'fulfilled') expect(taken[nth]).toMatchObject({ value: 1 })
+          else await eventually(async () => expect(await once.take(pass, newId(), 300_000)).toBe(1))
+          expect(await eventually(() => once.take(pass, newId(), 300_000))).toBe(0)
+        }
+        return taken
+      }),
   )
 
   test.each(rounds)(
     'round %i: an attempt is counted once at most, and not if its call has an id and ended in an error',
-    async (round) => {
-      const limiter = createLimiter({
-        policies: { login: [{ name: 'tries', key: '{user}', sliding: '9 per 1h' }] },
-        redis: await connect('limiter'),
-        deadlineMs: 5_000,
-      })
-      releaseLater(() => limiter.close())
-      const usedBy = async (user: string) => (await limiter.peek('login', { user }))[0]?.used
-      const users = people.map((to) => `${round}:${to}`)
-      const counted = await killDuring(round, () =>
-        Promise.allSettled(
-          users.map((user, nth) =>
-            limiter.acquire('login', { user }, nth % 2 === 0 ? {} : { requestId: newId() }),
+    (round) =>
+      untilCut(async () => {
+        const limiter = createLimiter({
+          policies: { login: [{ name: 'tries', key: '{user}', sliding: '9 per 1h' }] },
+          redis: await connect('limiter'),
+          deadlineMs: 5_000,
+        })
+        releaseLater(() => limiter.close())
+        const usedBy = async (user: string) => (await limiter.peek('login', { user }))[0]?.used
+        const users = people.map(() => newId())
+        const counted = await killDuring(round, () =>
+          Promise.allSettled(
+            users.map((user, nth) =>
+              limiter.acquire('login', { user }, nth % 2 === 0 ? {} : { requestId: newId() }),
+            ),
           ),
-        ),
-      )
-      for (const [nth, { status }] of counted.entries()) {
-        const hasId = nth % 2 === 1
-        const user = users[nth] as string
-        if (hasId && status === 'rejected') {
-          await eventually(async () => expect(await usedBy(user)).toBe(0))
-        } else {
-          expect(await eventually(() => usedBy(user))).toBeLessThanOrEqual(1)
+        )
+        for (const [nth, { status }] of counted.entries()) {
+          const hasId = nth % 2 === 1
+          const user = users[nth] as string
+          if (hasId && status === 'rejected') {
+            await eventually(async () => expect(await usedBy(user)).toBe(0))
+          } else {
+            expect(await eventually(() => usedBy(user))).toBeLessThanOrEqual(1)
+          }
         }
-      }
-      expect(counted.map(({ status }) => status)).toContain('rejected')
-    },
+        return counted
+      }),
   )
 
   test('a slot moves to another node → each use is answered, once, while it moves and after', async () => {
