@@ -9,7 +9,7 @@ import type { Channel } from '../base/channel.ts'
 import type { CodeId } from '../base/ids.ts'
 import type { SuppressFor } from '../base/suppression.ts'
 import type { Database } from '../storage/database.ts'
-import { columns } from './columns.ts'
+import { amongIds, columns, oneAtATime, rangeOf, rangeOfIds } from './columns.ts'
 import type { Attempt, NoticeKind } from './states.ts'
 import { type Suppression, suppressedSql, suppressValues } from './suppressions.ts'
 
@@ -76,13 +76,12 @@ export const writeSpacing = { spacingMs: 80, spacingPerItemMs: 4 }
 /** Reads a notice. Null if it is final or another worker has claimed it. */
 export function createFindOpen(database: Database, suppressFor: () => SuppressFor) {
   return createBatcher<string, OpenNotice | null>({
-    maxItems: 100,
-    maxConcurrent: 1,
+    ...oneAtATime,
     ...readSpacing,
     async run(ids) {
       const rows = await database.query<
         Omit<OpenNotice, 'wantedAtMs'> & { waitedDurationMs: number }
-      >('notice-open', openSql, [ids, ...rangeOf(ids), suppressValues(suppressFor())])
+      >('notice-open', openSql, [ids, ...rangeOfIds(ids), suppressValues(suppressFor())])
       const nowMs = performance.now()
       const open = new Map(
         rows.map(({ waitedDurationMs, ...row }) => [
@@ -105,13 +104,12 @@ export const claimTtlFor = (callTimeoutMs: number) => callTimeoutMs * 2 + 2_000
 export function createClaim(database: Database, claimTtlMs: number) {
   // The worker has a turn at a provider already, so this batcher has no spacing.
   return createBatcher<ClaimAsked, Claim | null>({
-    maxItems: 100,
-    maxConcurrent: 1,
+    ...oneAtATime,
     async run(notices) {
       const rows = await database.query<Claim & { id: string }>('notice-claim', claimSql, [
         ...columns(notices, ['id', 'claims', ({ by }) => by && JSON.stringify(by)]),
         claimTtlMs,
-        ...rangeOf(notices.map(({ id }) => id)),
+        ...rangeOf(notices),
       ])
       const claimed = new Map(rows.map((row) => [row.id, row]))
       return notices.map(({ id }) => {
@@ -127,13 +125,12 @@ export function createClaim(database: Database, claimTtlMs: number) {
 /** Makes a claim last `ms` from now, for a call whose answer is late. Does nothing if the claim has ended. */
 export function createExtend(database: Database) {
   return createBatcher<{ id: string; claims: number; ms: number }, void>({
-    maxItems: 100,
-    maxConcurrent: 1,
+    ...oneAtATime,
     ...writeSpacing,
     run: async (kept) =>
       void (await database.query('notice-extend', extendSql, [
         ...columns(kept, ['id', 'claims', 'ms']),
-        ...rangeOf(kept.map(({ id }) => id)),
+        ...rangeOf(kept),
       ])),
   })
 }
@@ -144,16 +141,12 @@ export function createExtend(database: Database) {
  */
 export function createTakeBack(database: Database) {
   return createBatcher<ClaimAsked, boolean>({
-    maxItems: 100,
-    maxConcurrent: 1,
+    ...oneAtATime,
     async run(lost) {
       const rows = await database.query<{ id: string; wasClaimed: boolean }>(
         'notice-take-back',
         takeBackSql,
-        [
-          ...columns(lost, ['id', 'claims', ({ by }) => by?.id]),
-          ...rangeOf(lost.map(({ id }) => id)),
-        ],
+        [...columns(lost, ['id', 'claims', ({ by }) => by?.id]), ...rangeOf(lost)],
       )
       const claimed = new Set(rows.flatMap(({ id, wasClaimed }) => (wasClaimed ? [id] : [])))
       return lost.map(({ id }) => claimed.has(id))
@@ -162,22 +155,6 @@ export function createTakeBack(database: Database) {
 }
 
 const ttlMs = `(extract(epoch FROM n.expires_at - now()) * 1000)::float8 AS "ttlMs"`
-
-/**
- * Repeats the condition of the join in a form that always uses the primary key. The planner does not know the length
- * of an array, and with a guess it reads the whole table.
- */
-export const byIndex = 'n.id = ANY ($1::uuid[])'
-
-/** `byIndex` with the range of the ids. A plan without values needs the range to find the partitions. */
-export const amongIds = (first: number) =>
-  `${byIndex} AND n.id >= $${first}::uuid AND n.id <= $${first + 1}::uuid`
-
-/** The values of `amongIds`. Ids sort in the same order as texts. */
-export function rangeOf(ids: readonly string[]): [string | undefined, string | undefined] {
-  const sorted = ids.toSorted()
-  return [sorted[0], sorted.at(-1)]
-}
 
 const openSql = `
   SELECT n.id, n.app, n.kind, n.channel, n.recipient, n.scene, n.template, n.locale,

@@ -4,8 +4,7 @@
  */
 import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../storage/database.ts'
-import { byIndex } from './claim.ts'
-import { columns } from './columns.ts'
+import { byIndex, columns, oneAtATime } from './columns.ts'
 import { type Conversion, isConvertedSql, type OnConverted } from './conversions.ts'
 
 /** `tries`: no tries are left. A code that expired or was replaced has none of these ends. */
@@ -22,8 +21,7 @@ export interface NoticeCodeEnd {
 /** The first end is kept. Only `passed` replaces an earlier end. */
 export function createEndCode(database: Database, onConverted: OnConverted = () => {}) {
   return createBatcher<NoticeCodeEnd, void>({
-    maxItems: 100,
-    maxConcurrent: 1,
+    ...oneAtATime,
     async run(ends) {
       const rows = await database.query<Omit<Conversion, 'outcome'>>(
         'notice-code-end',

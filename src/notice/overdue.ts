@@ -6,7 +6,7 @@
  */
 import { type Channel, channels } from '../base/channel.ts'
 import type { Database } from '../storage/database.ts'
-import { amongIds, rangeOf } from './claim.ts'
+import { amongIds, rangeOfIds } from './columns.ts'
 import { createLowEnd } from './low-end.ts'
 import type { NoticeKind } from './states.ts'
 
@@ -53,7 +53,7 @@ export function createOverdue(database: Database) {
 
     /** The number of these notices that a worker has deferred since they got this due time. */
     async deferredCount(ids: readonly string[], dueAt: string | undefined): Promise<number> {
-      const values = [ids, ...rangeOf(ids), dueAt]
+      const values = [ids, ...rangeOfIds(ids), dueAt]
       const [row] = await database.query<{ count: number }>('notice-deferred', deferredSql, values)
       return row?.count ?? 0
     },

@@ -1,8 +1,8 @@
 /** Writes the outcome of a notice: one move with its events, and only by the last worker that claimed it. */
 import { createBatcher } from '../base/batcher.ts'
 import type { Database } from '../storage/database.ts'
-import { amongIds, rangeOf, writeSpacing } from './claim.ts'
-import { columns } from './columns.ts'
+import { writeSpacing } from './claim.ts'
+import { amongIds, columns, oneAtATime, rangeOf } from './columns.ts'
 import { type Conversion, isConvertedSql, type OnConverted } from './conversions.ts'
 import { insertEvents, type WantedEvents } from './outbox.ts'
 import type { Attempt } from './states.ts'
@@ -42,8 +42,7 @@ export function createRecord(
   WITH moved AS (${recordMove})${makeNextWayDue}${insertEvents(wantedEvents)}, suppressed AS (${suppressSql(newlySuppressed)})
   SELECT id, channel, provider, state = 'sent' AND ${isConvertedSql('moved')} AS "isConverted" FROM moved`
   return createBatcher<NoticeOutcome, boolean>({
-    maxItems: 100,
-    maxConcurrent: 1,
+    ...oneAtATime,
     ...writeSpacing,
     async run(outcomes) {
       const rows = await database.query<Recorded>('notice-record', recordSql, [
@@ -54,7 +53,7 @@ export function createRecord(
           ({ suppresses }) => suppresses?.reason ?? null,
           ({ suppresses }) => suppresses?.provider ?? null,
         ]),
-        ...rangeOf(outcomes.map(({ id }) => id)),
+        ...rangeOf(outcomes),
       ])
       const written = new Set(rows.map((row) => row.id))
       // The person was quicker than this statement.

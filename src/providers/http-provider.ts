@@ -79,6 +79,14 @@ export function defineHttpKind<Settings>({
 export const addressBelow = (endpoint: string, path: string) =>
   `${endpoint.endsWith('/') ? endpoint.slice(0, -1) : endpoint}/${path}`
 
+/** The body of a form. Fields without a value are left out. */
+export function formOf(fields: Readonly<Record<string, string | number | undefined>>): string {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return new URLSearchParams(
+    given.map(([name, value]): [string, string] => [name, String(value)]),
+  ).toString()
+}
+
 export type Http = ReturnType<typeof createHttp>
 
 function createHttp(

@@ -100,7 +100,6 @@ function connectTelegram({ ask, notUnderstood }: Http, settings: Settings) {
     const kept = requests.get(noticeId)
     const opened = kept === undefined ? await openRequest(message, signal) : { id: kept }
     if (opened.result) return opened.result
-    const leftSeconds = secondsLeft(message, longestTtlSeconds)
     const { result } = await call(
       'sendVerificationMessage',
       {
@@ -108,9 +107,9 @@ function connectTelegram({ ask, notUnderstood }: Http, settings: Settings) {
         request_id: opened.id,
         code,
         payload: noticeId,
-        ...(leftSeconds === undefined ? {} : { ttl: Math.max(leftSeconds, shortestTtlSeconds) }),
-        ...(senderUsername === undefined ? {} : { sender_username: senderUsername }),
-        ...(callbackUrl === undefined ? {} : { callback_url: callbackUrl }),
+        ttl: secondsLeft(message, longestTtlSeconds, shortestTtlSeconds),
+        sender_username: senderUsername,
+        callback_url: callbackUrl,
       },
       signal,
     )

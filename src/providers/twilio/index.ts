@@ -1,7 +1,7 @@
 import { html } from '../../base/html.ts'
 import { basicLogin } from '../../base/http-client.ts'
 import { parseObject } from '../../base/json.ts'
-import { defineHttpKind, type Http } from '../http-provider.ts'
+import { defineHttpKind, formOf, type Http } from '../http-provider.ts'
 import { type Message, type SendResult, secondsLeft } from '../provider.ts'
 import { accepted, type Refusal, refused } from '../send-result.ts'
 import { createReceiptReader } from './receipts.ts'
@@ -41,14 +41,11 @@ const longestValidSeconds = 36_000
 const wordOf = (value: unknown) =>
   typeof value === 'string' && /^[a-z]{1,20}$/.test(value) ? value : 'no status'
 
-function smsParameters(message: Message, messagingServiceSid: string | undefined) {
-  const validSeconds = secondsLeft(message, longestValidSeconds)
-  return {
-    Body: message.text,
-    ...(messagingServiceSid === undefined ? {} : { MessagingServiceSid: messagingServiceSid }),
-    ...(validSeconds === undefined ? {} : { ValidityPeriod: String(validSeconds) }),
-  }
-}
+const smsParameters = (message: Message, messagingServiceSid: string | undefined) => ({
+  Body: message.text,
+  MessagingServiceSid: messagingServiceSid,
+  ValidityPeriod: secondsLeft(message, longestValidSeconds),
+})
 
 function connectTwilio({ ask, notUnderstood }: Http, settings: TwilioSettings) {
   const { accountSid, messagingServiceSid } = settings
@@ -65,16 +62,15 @@ function connectTwilio({ ask, notUnderstood }: Http, settings: TwilioSettings) {
     signal: AbortSignal,
     sender: string | undefined,
   ): Promise<SendResult> {
-    const callback = callbackUrl(settings, message.noticeId)
     const isCall = message.channel === 'voice'
-    const form = new URLSearchParams({
+    const body = formOf({
       To: message.to,
-      ...(sender === undefined ? {} : { From: sender }),
-      ...(callback === undefined ? {} : { StatusCallback: callback }),
+      From: sender,
+      StatusCallback: callbackUrl(settings, message.noticeId),
       ...(isCall ? callParameters(message) : smsParameters(message, messagingServiceSid)),
     })
     const url = urlOf(isCall ? 'Calls' : 'Messages')
-    const { result, answer } = await ask({ url, headers, body: form.toString() }, signal)
+    const { result, answer } = await ask({ url, headers, body }, signal)
     if (result) return result
     const sent = parseObject(answer.body)
     if (answer.status < 200 || answer.status >= 300) return resultOfError(sent?.code, answer.status)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isForeignId } from '../../base/ids.ts'
 import { isObject, objectsIn, parseObject } from '../../base/json.ts'
 import { measureSms } from '../../base/sms-length.ts'
-import { defineHttpKind } from '../http-provider.ts'
+import { defineHttpKind, formOf } from '../http-provider.ts'
 import { type SendResult, secondsLeft } from '../provider.ts'
 import { defineReportReader, outcomesBy, readingOf } from '../receipt-readers.ts'
 import { accepted, type Refusal, refused } from '../send-result.ts'
@@ -59,8 +59,8 @@ export const vonage = defineHttpKind({
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
     return {
       async send(message, signal, sender = '') {
-        const validSeconds = secondsLeft(message, longestValidSeconds)
-        const form = new URLSearchParams({
+        const validSeconds = secondsLeft(message, longestValidSeconds, shortestValidSeconds)
+        const body = formOf({
           api_key: apiKey,
           api_secret: apiSecret,
           from: sender.replace(/^\+/, ''),
@@ -68,11 +68,9 @@ export const vonage = defineHttpKind({
           text: message.text,
           type: measureSms(message.text).encoding === 'gsm7' ? 'text' : 'unicode',
           'client-ref': message.noticeId,
-          ...(validSeconds === undefined
-            ? {}
-            : { ttl: String(Math.max(validSeconds, shortestValidSeconds) * 1_000) }),
+          ttl: validSeconds && validSeconds * 1_000,
         })
-        const { result, answer } = await ask({ url, headers, body: form.toString() }, signal)
+        const { result, answer } = await ask({ url, headers, body }, signal)
         if (result) return result
         // A long text is sent in parts, and each has its status.
         const parts = objectsIn(parseObject(answer.body)?.messages)
