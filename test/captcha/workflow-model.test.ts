@@ -223,13 +223,13 @@ async function play(steps: readonly Step[]): Promise<void> {
     return waiting.length > 0
   }
 
-  /** Undefined if the server is away, or the process dies. */
+  /** Undefined if the fate is that the server is away, or the process dies. A busy machine's late answer is no fate. */
   async function withFate<Result>(fate: Fate, run: () => Promise<Result>) {
     fateOf.set(app, fate)
     try {
       return await run()
     } catch (error) {
-      if (!isFault(error)) throw error
+      if (fate === 'made' || !isFault(error)) throw error
       return undefined
     } finally {
       fateOf.delete(app)
