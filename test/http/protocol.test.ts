@@ -7,7 +7,7 @@ import { createApiKeys } from '../../src/access/api-keys.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { databaseAt } from '../tools/database.ts'
 import { listen } from '../tools/listen.ts'
-import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
+import { noLimits, type Postern, type RequestOptions, startPostern } from '../tools/postern.ts'
 import { closeLater, releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import { expectRefused } from './ledger.ts'
@@ -17,10 +17,9 @@ const postern = await startPostern({ policyFile: { policies: noLimits } })
 const send = { channel: 'sms', to: '+8613800138000' }
 const anyId = '019aa000-0000-7000-8000-000000000000'
 
-function openKeys({ database: { url } }: Postern) {
-  const database = databaseAt(url, 1)
-  return createApiKeys(database)
-}
+const keys = createApiKeys(databaseAt(postern.database.url, 1))
+const refused = (status: number, code: string, path: string, options?: RequestOptions) =>
+  expectRefused(postern, { status, code }, () => postern.get(path, options))
 
 describe('method and path', () => {
   test.each([
@@ -35,8 +34,7 @@ describe('method and path', () => {
     ['POST', '/docs', 'GET, HEAD'],
     ['DELETE', '/docs/start.js', 'GET, HEAD'],
   ])('%s %s: 405 that names what is allowed', async (method, path, allow) => {
-    const refused = { status: 405, code: 'method_not_allowed' }
-    const reply = await expectRefused(postern, refused, () => postern.get(path, { method }))
+    const reply = await refused(405, 'method_not_allowed', path, { method })
     expect(reply.headers.get('allow')).toBe(allow)
   })
 
@@ -52,28 +50,18 @@ describe('method and path', () => {
     '/openapi.json/',
     '/.well-known/jwks.json/',
   ])('%s: 404 without the path in it', async (path) => {
-    const reply = await expectRefused(postern, { status: 404, code: 'not_found' }, () =>
-      postern.get(path),
-    )
+    const reply = await refused(404, 'not_found', path)
     expect(JSON.stringify(reply.body)).not.toContain(path.slice(1) || 'html')
   })
 
   test.each(['/v1/notices/%E0%A4%A', '/v1/notices/%', '/v1/notices/%ff'])(
     '%s: a bad percent escape is 400',
-    async (path) => {
-      await expectRefused(postern, { status: 400, code: 'invalid_request' }, () =>
-        postern.get(path),
-      )
-    },
+    async (path) => void (await refused(400, 'invalid_request', path)),
   )
 
   test.each(['%00', 'search%0a', "'%20OR%201=1", anyId.toUpperCase(), 'x'.repeat(5_000), anyId])(
     'an id that is no notice (%#): 404',
-    async (id) => {
-      await expectRefused(postern, { status: 404, code: 'not_found' }, () =>
-        postern.get(`/v1/notices/${id}`),
-      )
-    },
+    async (id) => void (await refused(404, 'not_found', `/v1/notices/${id}`)),
   )
 
   test('HEAD answers as GET does, without a body', async () => {
@@ -111,7 +99,6 @@ describe('API key', () => {
   )
 
   test('revoked: 401', async () => {
-    const keys = openKeys(postern)
     const { id, token } = await keys.create({ name: 'old', app: 'default' })
     await keys.revoke(id)
     await expectRefused(postern, unauthorized, () =>
@@ -139,7 +126,7 @@ describe('API key', () => {
   })
 
   test('of another app: sees no notice, no code, no cursor, no idempotent answer of this one', async () => {
-    const { token: foreign } = await openKeys(postern).create({ name: 'rival', app: 'rival' })
+    const { token: foreign } = await keys.create({ name: 'rival', app: 'rival' })
     const headers = { 'idempotency-key': 'shared' }
     const ours = await postern.post('/v1/captchas', send, { headers })
     const code = await postern.codeFor(ours.body.id)
@@ -161,13 +148,8 @@ describe('API key', () => {
     await expectRefused(postern, { status: 400, code: 'invalid_request' }, () =>
       postern.post('/v1/notices/search', { cursor }, asRival),
     )
-    for (const altered of [
-      cursor.slice(0, -1),
-      `${cursor}x`,
-      `${cursor}.x`,
-      cursor.replace(/.$/, '_'),
-    ]) {
-      if (altered === cursor) continue
+    const ends = [cursor.slice(0, -1), `${cursor}x`, `${cursor}.x`, cursor.replace(/.$/, '_')]
+    for (const altered of ends.filter((each) => each !== cursor)) {
       expect((await postern.post('/v1/notices/search', { cursor: altered })).status).toBe(400)
     }
   })

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, inject, test } from 'vitest'
+import { describe, expect, inject, test } from 'vitest'
 import { repositoryRoot } from './source-files.ts'
 
 /** Tests that the runs of this file execute. The first one never ends, and has a server open. */
@@ -22,6 +22,10 @@ test('fails', async () => {
 const leaves = `
 const { createServer } = await import('node:net')
 test('leaves a server open', () => { createServer().listen(0, '127.0.0.1') })`
+
+const clock = `
+test('fails with another clock', () => { vi.useFakeTimers(); throw new Error('first') })
+test('needs the real clock', () => { const now = performance.now(); while (performance.now() <= now); })`
 
 /** Runs files with the real setup file, and returns the output. */
 function runTests(files: Readonly<Record<string, string>>, ...flags: string[]): string {
@@ -61,16 +65,16 @@ test('after --bail 1, a test that was cut off adds no failure to the one that fa
   expect(output.match(/ FAIL /g), output).toHaveLength(1)
 })
 
-test('a file whose test left a server open fails, and names what is open', () => {
-  const output = runTests({ 'leaves.test.js': leaves })
-  expect(output).toContain('left open by this file: TCPServerWrap')
-})
+describe('two files at once', () => {
+  const output = runTests({ 'leaves.test.js': leaves, 'clock.test.js': clock })
 
-test('a test that failed with another clock leaves the real one to the next test', () => {
-  const clock = `
-test('fails with another clock', () => { vi.useFakeTimers(); throw new Error('first') })
-test('needs the real clock', () => { const now = performance.now(); while (performance.now() <= now); })`
-  expect(runTests({ 'clock.test.js': clock })).toMatch(/Tests {2}1 failed \| 1 passed/)
+  test('a file whose test left a server open fails, and names what is open', () => {
+    expect(output).toContain('left open by this file: TCPServerWrap')
+  })
+
+  test('a test that failed with another clock leaves the real one to the next test', () => {
+    expect(output).toMatch(/Tests {2}1 failed \| 2 passed/)
+  })
 })
 
 test('a file that never gives way to another is ended, and named with the place where it stands', () => {
