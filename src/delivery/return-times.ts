@@ -61,7 +61,7 @@ export function createPlaces() {
   return function retryInMs(soonestRetryMs: number, spacingMs: number): number {
     const nowMs = performance.now()
     const placeAtMs = Math.max(nowMs + soonestRetryMs, lastAtMs + spacingMs)
-    // A message that will check must take no place, or the line would grow with each check.
+    // A message that returns only to check takes no place. Otherwise the line would grow with each check.
     if (placeAtMs - nowMs <= longestLimitRetryMs) lastAtMs = placeAtMs
     return checkRetryMs(placeAtMs - nowMs)
   }

@@ -103,8 +103,8 @@ const overdueSql = `
     AND n.id <= (SELECT id FROM overdue ORDER BY id DESC LIMIT 1)
   RETURNING n.id, n.channel, n.kind`
 
-// A notice that was postponed waits for its recipient, and one of unknown outcome for a query. The due time is compared
-// again because another worker may take the same notices.
+// A postponed notice waits for its recipient, and a notice of unknown outcome waits for a query. The due time is compared
+// again, because another worker may take the same notices.
 const parkedSql = `
   WITH parked AS MATERIALIZED (
     SELECT id, due_at FROM (

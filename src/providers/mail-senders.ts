@@ -4,7 +4,7 @@ import type { DkimSettings } from './smtp/dkim.ts'
 import type { SmtpSettings } from './smtp/settings.ts'
 
 interface MailSender {
-  /** Without the private key if the mail server or SES signs. */
+  /** The private key is absent if the mail server or SES signs. */
   readonly signers: readonly (Omit<DkimSettings, 'privateKey'> & Partial<DkimSettings>)[]
   /** True if the envelope of mails has this domain. SES puts another domain there. */
   readonly isInEnvelope: boolean

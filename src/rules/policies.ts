@@ -64,7 +64,7 @@ export function rulesInUse(policies: Policies): Rule[] {
   return [...new Map(rules.map((rule) => [`${rule.policy} ${rule.name}`, rule])).values()]
 }
 
-/** A plugin can name such a policy for a send, in place of `captcha`. */
+/** True for a policy that includes `captcha`. A plugin can name it for a send, in place of `captcha`. */
 const joinsCaptcha = (rules: readonly Rule[] = []) =>
   rules.some(({ policy }) => policy === 'captcha')
 

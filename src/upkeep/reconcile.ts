@@ -21,7 +21,7 @@ const defaultEveryMs = 4_000
 const graceMs = 5_000
 /** A requeued notice is due again after this time. Jobs usually wait less, so a busy queue causes no repeated work. */
 const againInMs = 15_000
-/** The most notices of one kind. */
+/** The most notices of one kind that one pass queues. */
 const perPass = 1_000
 
 export interface ReconcilerDeps {

@@ -23,7 +23,7 @@ export interface SmtpFailure {
   readonly responseCode?: number
 }
 
-/** Answers to MAIL, RCPT or DATA that the session has no login, or none that counts any more (RFC 4954). */
+/** Answers to MAIL, RCPT or DATA in a session without a login, or whose login is no longer valid (RFC 4954). */
 const aboutLogin = [530, 534, 535, 538]
 
 /**
@@ -98,8 +98,8 @@ function isAboutRecipient(responseCode: number, enhanced: string | undefined, st
   const { 1: subject, 2: number = '' } = enhanced.split('.')
   // 5.1.7 and 5.1.8 are about the sender's address.
   if (subject === '1') return number !== '7' && number !== '8'
-  // A mailbox that is disabled, full, or a list. Exchange Online answers 5.2.0 and 5.2.252 to the content if the account
-  // may not send. 5.2.3 is about the size of the message.
+  // The mailbox is disabled, full, or a list. 5.2.0 counts only as an answer to RCPT TO: Exchange Online gives it to the content
+  // if the account may not send, as 5.2.252. 5.2.3 is about the size of the message.
   const aboutMailbox = step === 'RCPT TO' ? ['0', '1', '2', '4'] : ['1', '2', '4']
   return subject === '2' && aboutMailbox.includes(number)
 }
