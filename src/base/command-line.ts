@@ -1,8 +1,13 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /** Only the installed package runs JavaScript. A clone runs TypeScript. */
 export const isInstalled = import.meta.url.endsWith('.js')
+
+/** The path is the same from `dist/base`. */
+export const ownPackage = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+) as { version: string; devDependencies: Readonly<Record<string, string>> }
 
 /**
  * The program that messages name. An operator who started with npm, or whose supervisor starts

@@ -8,25 +8,24 @@ import helmet from 'helmet'
 
 /** The path is the same from `dist/base`. */
 const web = new URL('../../web/', import.meta.url)
-const read = (file: string) => readFileSync(new URL(file, web), 'utf8')
 
-/** One style sheet from the brand and these files in `web/`. Throws if a file is missing. */
-export const brandedStyle = (...files: readonly string[]): string =>
-  ['brand/brand.css', 'brand/page.css', ...files].map(read).join('')
-
-/** The logo as SVG, also the icon of every page. */
-export const logo: string = read('brand/postern.svg')
-
-/** A file that `npm run browser` made in `web/dist`. Throws if it is missing. */
-export function readBuiltFile(name: string): Buffer {
+/** A file in `web/`. Throws if it is missing. */
+export function readWebFile(path: string): Buffer {
   try {
-    return readFileSync(new URL(`dist/${name}`, web))
+    return readFileSync(new URL(path, web))
   } catch (error) {
-    throw new Error(`web/dist/${name} is missing; in a checkout \`npm run browser\` makes it`, {
+    throw new Error(`web/${path} is missing; in a checkout \`npm run browser\` makes it`, {
       cause: error,
     })
   }
 }
+
+/** One style sheet from the brand and these files. */
+export const brandedStyle = (...files: readonly string[]): string =>
+  ['brand/brand.css', 'brand/page.css', ...files].map(readWebFile).join('')
+
+/** The logo as SVG, also the icon of every page. */
+export const logo = readWebFile('brand/postern.svg').toString()
 
 /** Headers of Postern's pages: only files of this server load and run, and no other site can frame a page. */
 export const protectOwnPages = helmet({

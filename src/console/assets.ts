@@ -7,14 +7,12 @@ import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RequestHandler } from 'express'
-import { brandedStyle, createFixedAnswer, logo } from '../base/own-pages.ts'
-
-const read = (path: string) => readFileSync(fileURLToPath(new URL(path, import.meta.url)), 'utf8')
+import { brandedStyle, createFixedAnswer, logo, readWebFile } from '../base/own-pages.ts'
 
 const readFiles = () => ({
   'console.css': brandedStyle('console/console.css'),
-  'console.js': read('../../web/console/console.js'),
-  'idiomorph.js': read(import.meta.resolve('idiomorph')),
+  'console.js': readWebFile('console/console.js').toString(),
+  'idiomorph.js': readFileSync(fileURLToPath(import.meta.resolve('idiomorph')), 'utf8'),
   'postern.svg': logo,
 })
 

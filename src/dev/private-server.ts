@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { makeFolder } from './make-folder.ts'
 import { findFreePort, readIfThere, type ServerProcess, untilReady } from './server-process.ts'
 
 /**
@@ -67,6 +66,16 @@ export async function startOnFreePort(
     }
     await sleep(100)
   }
+}
+
+/**
+ * Makes a folder and its missing parents. `mkdirSync` with `recursive` would try for ever below a folder such as /proc,
+ * which refuses new folders with ENOENT.
+ */
+export function makeFolder(path: string, mode = 0o777): void {
+  if (existsSync(path)) return
+  makeFolder(dirname(path), mode)
+  mkdirSync(path, { mode })
 }
 
 export function openFolder(path: string): string {

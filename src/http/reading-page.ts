@@ -2,7 +2,7 @@
 import { extname } from 'node:path'
 import express, { type Request, type Router } from 'express'
 import { html } from '../base/html.ts'
-import { brandedStyle, createFixedAnswer, logo, readBuiltFile } from '../base/own-pages.ts'
+import { brandedStyle, createFixedAnswer, logo, readWebFile } from '../base/own-pages.ts'
 
 export function createReadingPage(): Router {
   const router = express.Router()
@@ -15,8 +15,8 @@ export function createReadingPage(): Router {
     '/page.css': brandedStyle('brand/api.css'),
     '/postern.svg': logo,
     // Only the files that the page needs.
-    '/swagger-ui.css': readBuiltFile('swagger-ui/swagger-ui.css'),
-    '/swagger-ui-bundle.js': readBuiltFile('swagger-ui/swagger-ui-bundle.js'),
+    '/swagger-ui.css': readWebFile('dist/swagger-ui/swagger-ui.css'),
+    '/swagger-ui-bundle.js': readWebFile('dist/swagger-ui/swagger-ui-bundle.js'),
   }
   for (const [path, content] of Object.entries(files)) {
     const send = createFixedAnswer(content)
