@@ -1,5 +1,5 @@
 /**
- * Makes the metrics of one process, and the text of a scrape. Each room names its metrics in its `metrics.ts`.
+ * Makes the metrics of one process, and the text of a scrape. Each room names its own metrics.
  *
  * Label values come from closed sets only (routes, rules, providers, states). No recipient, address, IP or path can make
  * a new series. Every counter exists from the first scrape at 0, for every value of its labels (I28). Prometheus sees an

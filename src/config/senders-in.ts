@@ -1,4 +1,5 @@
 import { isByCountry, textFor } from '../base/by-country.ts'
+import type { PolicyFile } from './policy-schema.ts'
 
 /** The senders of a provider's SMS in the countries of a route. */
 export interface SendersIn {
@@ -29,3 +30,15 @@ export function sendersIn(
   })
   return { senders, isSet: true, isOpen: !countries && textFor(given, '') !== undefined }
 }
+
+/** The senders of all SMS of a file, by its routes. A sender with a form of its kind alone is undefined. */
+export const sendersOfRoutes = ({ routes, providers }: Pick<PolicyFile, 'routes' | 'providers'>) =>
+  routes.sms.flatMap(({ match, use }) =>
+    use.flatMap(({ provider }) => {
+      const { settings = {} } = providers[provider] ?? {}
+      const { senders } = sendersIn(settings, match.country) ?? sendersIn({}, match.country) ?? {}
+      return (senders ?? []).map(({ country, sender }) => {
+        return { provider, sender, countries: [country] }
+      })
+    }),
+  )

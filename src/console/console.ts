@@ -14,7 +14,7 @@ import express, {
   type Response,
 } from 'express'
 import { boundedParser } from '../base/bounded-parser.ts'
-import { type Html, html } from '../base/html.ts'
+import { html } from '../base/html.ts'
 import type { Log } from '../base/log.ts'
 import { protectOwnPages } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
@@ -25,16 +25,10 @@ import { createAssets } from './assets.ts'
 import { chosenLanguageOf, endOfSessionHeader, languageHeader, sessionHeader } from './cookies.ts'
 import { type Door, hasToken, isFromHere, type Visitor } from './door.ts'
 import { frame } from './frame.ts'
-import type { ConsoleRoute, Given, View } from './page.ts'
+import type { ConsoleRoute, Given, Page, View } from './page.ts'
 import { signInPage } from './sign-in-page.ts'
 
 type ProblemName = 'unavailable' | 'notFound' | 'forbidden' | 'internal' | 'badRequest'
-
-interface Shown {
-  title: string
-  body: Html
-  status?: number
-}
 
 const maxFormBytes = 8_192
 
@@ -120,13 +114,13 @@ export function createConsole(deps: {
     return { words: words[language].console, language, operator, csrf, nowMs: nowMs() }
   }
 
-  function show(request: Request, response: Response, shown: Shown, view?: View): void {
-    const language = languageOf(request)
-    const framed = { ...shown, language, assets: assets.paths, view }
+  function show(request: Request, response: Response, page: Page, view?: View): void {
+    const { originalUrl: here } = request
+    const around = { language: languageOf(request), assets: assets.paths, view, here }
     response
-      .status(shown.status ?? 200)
+      .status(page.status ?? 200)
       .type('html')
-      .send(frame({ ...framed, here: request.originalUrl }))
+      .send(frame(page, around))
   }
 
   function problem(

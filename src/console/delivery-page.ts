@@ -9,10 +9,9 @@ import type { WorkerNote } from '../delivery/worker-notes.ts'
 import type { WindowState } from '../limiter/index.ts'
 import type { Backlog } from '../notice/backlog.ts'
 import type { Browse } from '../notice/browse.ts'
+import { type RejectingRules, rejectedByCountry, typedByProvider } from './by-country.ts'
 import type { ConsoleRoute, View } from './page.ts'
 import { badge, duration, stateBadge, table, wordFor } from './parts.ts'
-import { type RejectingRules, rejectedByCountry } from './rejected-by-country.ts'
-import { typedByProvider } from './typed-by-provider.ts'
 
 export interface Delivery extends Backlog {
   /** One note of each running worker. */
@@ -22,12 +21,8 @@ export interface Delivery extends Backlog {
 /** Throws Unavailable. */
 export type DeliveryState = () => Promise<Delivery>
 
-export interface ProviderFacts {
-  name: string
-  kind: string
-  /** The pace as the policy file spells it. */
-  pace?: string | undefined
-}
+/** By name, with their paces as the policy file spells them. */
+export type Providers = Readonly<Record<string, { kind: string; pace?: string | undefined }>>
 
 const refreshMs = 5_000
 /** A notice or event that waits longer is shown as late. */
@@ -35,7 +30,7 @@ export const lateSeconds = 60
 
 export function deliveryRoute(deps: {
   deliveryState: DeliveryState
-  providers: () => readonly ProviderFacts[]
+  providers: () => Providers
   /** How much of a provider's pace is used; empty for a provider without pace. */
   paceOf: (provider: string) => Promise<readonly WindowState[]>
   notices: Pick<Browse, 'latestByProvider' | 'latestTaken' | 'latestTyped'>
@@ -47,16 +42,16 @@ export function deliveryRoute(deps: {
     async run({ view }) {
       const { words } = view
       const { delivery, nav } = words
-      const providers = deps.providers()
+      const providers = Object.entries(deps.providers())
       const seesAll = view.operator.apps === undefined
       const [state, latest, taken, typed, paces] = await Promise.all([
         deps.deliveryState(),
         deps.notices.latestByProvider(view.operator.apps),
         deps.notices.latestTaken(view.operator.apps),
         deps.notices.latestTyped(view.operator.apps),
-        Promise.all(providers.map(({ name }) => (seesAll ? deps.paceOf(name) : []))),
+        Promise.all(providers.map(([name]) => (seesAll ? deps.paceOf(name) : []))),
       ])
-      const rows = providers.map(({ name, kind, pace }, at) => [
+      const rows = providers.map(([name, { kind, pace }], at) => [
         name,
         kind,
         breakerOf(view, name, state.workers),

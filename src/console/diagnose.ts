@@ -81,19 +81,19 @@ function ofRefusals(told: Told, nowMs: number): Diagnosis[] {
   const { refusals, notices } = told
   const lastSent = notices[0]?.createdAt.getTime() ?? 0
   /** The refusal that ends last. */
-  function holding(name: 'refused' | 'checksRefused', of: Story['refusals']): Diagnosis[] {
-    const [longest] = of
+  function longest(name: 'refused' | 'checksRefused', of: Story['refusals']): Diagnosis[] {
+    const [last] = of
       .map((refusal) => ({ ...refusal, ms: leftMs(refusal, told, nowMs) }))
       .filter(({ challenge, ms }) => !challenge && ms > 0)
       .toSorted((a, b) => b.ms - a.ms)
-    return longest ? [{ tone: 'bad', name, rule: longest.rule, ms: longest.ms }] : []
+    return last ? [{ tone: 'bad', name, rule: last.rule, ms: last.ms }] : []
   }
   // A refusal by the policy `check` is a lock. `lockedForMs` shows it.
   const ofPage = refusals.filter(({ policy }) => policy === pageCheckPolicy)
   const asked = refusals.filter(({ isOfCheck }) => !isOfCheck)
   const since = asked.filter(({ at }) => at.getTime() >= lastSent)
-  const held = [...holding('checksRefused', ofPage), ...holding('refused', since)]
-  if (held.length > 0) return held
+  const lasting = [...longest('checksRefused', ofPage), ...longest('refused', since)]
+  if (lasting.length > 0) return lasting
   const [latest] = since
   if (!latest) return []
   return [
@@ -102,7 +102,7 @@ function ofRefusals(told: Told, nowMs: number): Diagnosis[] {
 }
 
 /**
- * The time for which a refusal still holds. The current limit decides, where the story has it: support may have reset
+ * The time for which a refusal still applies. The current limit decides, where the story has it: support may have reset
  * it, or its uses were given back.
  */
 function leftMs(

@@ -26,7 +26,6 @@ export function createDoor(deps: {
   sessions: Sessions
   signIn: SignIn
   findKeyById: (id: string) => Promise<KeyFacts | undefined>
-  /** The app of keys that see all apps. */
 }) {
   const { sessions, signIn, findKeyById } = deps
 

@@ -1,7 +1,7 @@
 /** The frame around every page: head, navigation, sign-out and footer. */
 import { type Html, html } from '../base/html.ts'
 import { words as allWords, type Language, languageName, languages } from '../base/words.ts'
-import type { ConsoleWords, NavName, View } from './page.ts'
+import type { ConsoleWords, NavName, Page, View } from './page.ts'
 import { csrfField } from './parts.ts'
 
 /** Paths with a hash of the bytes, so that browsers can cache the files for ever. */
@@ -11,16 +11,12 @@ export interface AssetPaths {
   picture: string
 }
 
-interface Framed {
+interface Around {
   language: Language
   assets: AssetPaths
-  title: string
-  body: Html
   /** Absent on the sign-in page. */
-  view?: View | undefined
+  view: View | undefined
   here: string
-  nav?: NavName | undefined
-  refreshMs?: number | undefined
 }
 
 const paths: Readonly<Record<NavName, string>> = {
@@ -33,10 +29,12 @@ const paths: Readonly<Record<NavName, string>> = {
   operations: '/operations',
 }
 
-export function frame(framed: Framed): string {
-  const { language, assets, title, body, view, nav, refreshMs, here } = framed
+export function frame(
+  { title, body, nav, refreshMs }: Page,
+  { language, assets, view, here }: Around,
+): string {
   const { tag, console: words } = allWords[language]
-  const page = html`<!doctype html>
+  return html`<!doctype html>
 <html lang="${tag}">
 <head>
 <meta charset="utf-8">
@@ -63,8 +61,7 @@ ${body}
 <footer><p data-zone="${words.zone}">${words.utc}</p><p data-stale="${words.stale}" role="status"></p></footer>
 </body>
 </html>
-`
-  return page.toString()
+`.toString()
 }
 
 function navigation(words: ConsoleWords, current: NavName | undefined): Html {

@@ -19,7 +19,6 @@ interface ListDeps {
   /** The policies now in force. */
   policies: () => Policies
   keys: { list(): Promise<KeyFacts[]> }
-  /** The app of operator keys that see all apps. */
   events: Pick<EventOutbox, 'list'>
   operations: Pick<Operations, 'list'>
   secrets: Pick<Secrets, 'sealText' | 'unsealText'>

@@ -8,9 +8,11 @@
  * A revealed recipient is sealed in the same way, for one operator and for a few minutes.
  */
 import { z } from 'zod'
-import { channels } from '../base/channel.ts'
+import { type Channel, channels } from '../base/channel.ts'
 import { parseJson } from '../base/json.ts'
 import type { Secrets } from '../crypto/secrets.ts'
+import type { Browse } from '../notice/browse.ts'
+import { addressKindOf, channelsOfKind, isChannel } from '../recipient/channels.ts'
 import type { Operator } from './page.ts'
 
 const lookedAt = z.object({
@@ -39,5 +41,26 @@ export function createSealing(secrets: Pick<Secrets, 'sealText' | 'unsealText'>)
       const isTheirs = apps === undefined || one?.apps?.some((app) => apps.includes(app))
       return isTheirs ? one : undefined
     },
+  }
+}
+
+export type WaysOf = ReturnType<typeof createWaysOf>
+
+/** The channels by which messages went to one address. A number can have several. */
+export function createWaysOf(deps: {
+  notices: Pick<Browse, 'channelsOf'>
+  secrets: Pick<Secrets, 'recipientHashes'>
+}) {
+  const { notices, secrets } = deps
+
+  /** Latest first. Empty without messages, and for addresses with one channel only. Throws Unavailable. */
+  return async function waysOf(
+    { apps }: Pick<Operator, 'apps'>,
+    { channel, to }: { channel: Channel; to: string },
+  ): Promise<Channel[]> {
+    const all = channelsOfKind(addressKindOf(channel))
+    if (all.length < 2) return []
+    const hashes = all.flatMap((each) => secrets.recipientHashes(each, to))
+    return (await notices.channelsOf(apps, hashes)).filter(isChannel)
   }
 }

@@ -11,7 +11,7 @@ import { fill } from '../base/words.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Browse } from '../notice/browse.ts'
 import { type NoticeState, noticeStates } from '../notice/states.ts'
-import type { ProviderFacts } from './delivery-page.ts'
+import type { Providers } from './delivery-page.ts'
 import type { ConsoleRoute, Given, View } from './page.ts'
 import { errorText, masked, pager, stateBadge, table, time, wordFor } from './parts.ts'
 
@@ -38,7 +38,7 @@ interface NoticesDeps {
   secrets: Pick<Secrets, 'sealText' | 'unsealText'>
   /** Names of all templates. */
   templates: readonly string[]
-  providers: () => readonly ProviderFacts[]
+  providers: () => Providers
 }
 
 export function noticesRoute(deps: NoticesDeps): ConsoleRoute {
@@ -123,7 +123,7 @@ function form({ words }: View, filter: Filter, { templates, providers }: Notices
 ${select('state', notices.state, state, [any, ...Object.entries(states)])}
 ${select('kind', notices.kind, kind, [any, ...Object.entries(notices.kinds)])}
 ${select('template', notices.template, template, [any, ...named(templates)])}
-${select('provider', notices.provider, provider, [any, ...named(providers().map(({ name }) => name))])}
+${select('provider', notices.provider, provider, [any, ...named(Object.keys(providers()))])}
 ${select('age', notices.time, age, Object.entries(notices.ages))}
 <label>${notices.until}<input type="datetime-local" name="until" value="${until}"></label>
 <button>${notices.filter}</button></form>`

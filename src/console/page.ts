@@ -36,16 +36,17 @@ export interface Visit {
 
 export type NavName = keyof ConsoleWords['nav']
 
+export interface Page {
+  title: string
+  body: Html
+  nav?: NavName
+  status?: number
+  /** Interval at which the page refreshes itself. Without it, the page stays as it is. */
+  refreshMs?: number
+}
+
 export type PageResult =
-  | {
-      kind: 'page'
-      title: string
-      body: Html
-      nav?: NavName
-      status?: number
-      /** Interval at which the page refreshes itself. Without it, the page stays as it is. */
-      refreshMs?: number
-    }
+  | ({ kind: 'page' } & Page)
   | { kind: 'redirect'; to: string }
   | { kind: 'notFound' }
 

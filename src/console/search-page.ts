@@ -8,11 +8,10 @@ import { channelsFor } from '../recipient/channels.ts'
 import type { NormaliseRecipient } from '../recipient/normalise-recipient.ts'
 import type { DeliveryState } from './delivery-page.ts'
 import type { LastDay } from './last-day.ts'
-import type { LookedAt, Sealing } from './looked-at.ts'
+import type { LookedAt, Sealing, WaysOf } from './looked-at.ts'
 import type { ConsoleRoute, View, Visit } from './page.ts'
-import { searchForm } from './search-form.ts'
+import { searchForm } from './parts.ts'
 import { todayView } from './today-view.ts'
-import type { WaysOf } from './ways-of.ts'
 
 export function searchRoutes(deps: {
   normaliseRecipient: NormaliseRecipient

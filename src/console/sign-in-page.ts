@@ -1,16 +1,12 @@
 import { commandLine } from '../base/command-line.ts'
-import { type Html, html } from '../base/html.ts'
+import { html } from '../base/html.ts'
 import { fill, type Language, words } from '../base/words.ts'
-import type { ConsoleWords } from './page.ts'
+import type { ConsoleWords, Page } from './page.ts'
 import { icon } from './parts.ts'
 import type { SignedIn } from './sign-in.ts'
 
 /** The sign-in form. `next` is the requested page, `refused` the reason why the last key was refused. */
-export function signInPage(
-  language: Language,
-  next: string | undefined,
-  refused?: SignedIn,
-): { title: string; body: Html; status: number } {
+export function signInPage(language: Language, next: string | undefined, refused?: SignedIn): Page {
   const { signIn, name } = words[language].console
   const command = commandLine('keys', `create --kind operator --name ${signIn.you}`)
   const problem = refused && problemOf(signIn, refused)

@@ -8,13 +8,18 @@
  * policy file. The metrics count them.
  */
 import type { ApiKey } from '../access/api-keys.ts'
+import type { Meter } from '../base/meter.ts'
 import type { Limiter, RawPolicies } from '../limiter/index.ts'
 
 export const signInPolicies: RawPolicies = {
   signIn: [{ name: 'address', key: '{ip}', lockout: { limit: 10, window: '5m', lock: '5m' } }],
 }
 
-export const signInOutcomes = ['ok', 'wrong', 'not_operator', 'wait'] as const
+export const signInMetrics = ({ counter }: Meter) => ({
+  signIns: counter('postern_console_sign_ins_total', 'Sign-ins to the console, by result.', {
+    outcome: ['ok', 'wrong', 'not_operator', 'wait'] satisfies SignedIn['kind'][],
+  }),
+})
 
 export type SignedIn =
   | { kind: 'ok'; key: ApiKey }

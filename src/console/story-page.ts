@@ -16,12 +16,11 @@ import type { DecisionLog } from '../support/decision-log.ts'
 import { type Operations, type Resettable, resettable } from '../support/operations.ts'
 import type { LookUp, Reset } from '../support/support.ts'
 import { diagnose } from './diagnose.ts'
-import { type LookedAt, revealedForMs, type Sealing } from './looked-at.ts'
+import { type LookedAt, revealedForMs, type Sealing, type WaysOf } from './looked-at.ts'
 import type { ConsoleRoute, Given, PageResult, View } from './page.ts'
 import { masked } from './parts.ts'
 import { storyView } from './story-view.ts'
 import { timeline } from './timeline.ts'
-import type { WaysOf } from './ways-of.ts'
 
 /** The app of `BOOTSTRAP_SECRET_KEY`, used while no key exists. */
 const firstApp = 'default'

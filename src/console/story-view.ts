@@ -17,10 +17,10 @@ import {
   masked,
   numberText,
   type Shape,
+  searchForm,
   type Tone,
   time,
 } from './parts.ts'
-import { searchForm } from './search-form.ts'
 import { timeline } from './timeline.ts'
 
 interface Shown {
@@ -108,8 +108,8 @@ function nowOf(view: View, { limits, codes, lockedForMs }: Story): Html {
     ({ scene, expiresAt, triesLeft, knownTriesLeft }) =>
       html`<li>${scene}: ${triesText(triesLeft)} (${story.lanes.known}: ${triesText(knownTriesLeft)}), ${story.until} ${time(expiresAt)}</li>`,
   )
-  const holding = limits.filter(holds)
-  const free = limits.filter((limit) => !holds(limit))
+  const reached = limits.filter(isReached)
+  const free = limits.filter((limit) => !isReached(limit))
   const mayAsk =
     lockedForMs !== undefined
       ? badge(
@@ -122,12 +122,12 @@ function nowOf(view: View, { limits, codes, lockedForMs }: Story): Html {
         : badge('wait', 'clock', fill(story.mayAskIn, language, { time: duration(view, waitMs) }))
   return html`<p>${mayAsk}</p>
 <h3>${story.codes}</h3>${live.length > 0 ? html`<ul>${live}</ul>` : html`<p class="quiet">${story.noCodes}</p>`}
-<h3>${story.limits}</h3>${limitList(view, holding)}
+<h3>${story.limits}</h3>${limitList(view, reached)}
 <details><summary>${fill(story.free, language, { n: free.length })}</summary>${limitList(view, free)}</details>`
 }
 
 /** Whether this limit is reached. A rule with several windows has one state for each window. */
-const holds = ({ lockedForMs, nextInMs, used, limit }: LimitState) =>
+const isReached = ({ lockedForMs, nextInMs, used, limit }: LimitState) =>
   lockedForMs !== undefined || (nextInMs > 0 && used >= limit)
 
 function limitList(view: View, limits: readonly LimitState[]): Html {
@@ -135,11 +135,11 @@ function limitList(view: View, limits: readonly LimitState[]): Html {
   const { story } = words
   const items = limits.map((state) => {
     const { policy, rule, used, limit, window, lockedForMs, nextInMs, lane } = state
-    const held =
+    const wait =
       lockedForMs === undefined
         ? badge('wait', 'clock', fill(story.next, language, { time: duration(view, nextInMs) }))
         : badge('bad', 'lock', fill(story.locked, language, { time: duration(view, lockedForMs) }))
-    return html`<li><b>${policy}.${rule}</b> ${numberText(view, used)} / ${numberText(view, limit)} <span class="quiet">${window}${lane && ` · ${story.lanes[lane]}`}</span> ${holds(state) && held}</li>`
+    return html`<li><b>${policy}.${rule}</b> ${numberText(view, used)} / ${numberText(view, limit)} <span class="quiet">${window}${lane && ` · ${story.lanes[lane]}`}</span> ${isReached(state) && wait}</li>`
   })
   return html`<ul class="limits">${items}</ul>`
 }

@@ -1,18 +1,17 @@
 /** Builds the console. It runs at the admin port of API processes; workers serve no people. */
 import type { RequestListener } from 'node:http'
-import { isObject } from '../base/json.ts'
+import { appsIn } from '../compat/facades.ts'
 import { createConsole } from '../console/console.ts'
 import { deliveryRoute } from '../console/delivery-page.ts'
 import { createDoor } from '../console/door.ts'
 import { createLastDay } from '../console/last-day.ts'
 import { listRoutes } from '../console/list-pages.ts'
-import { createSealing } from '../console/looked-at.ts'
+import { createSealing, createWaysOf } from '../console/looked-at.ts'
 import { noticesRoute } from '../console/notices-page.ts'
 import { searchRoutes } from '../console/search-page.ts'
 import { createSessions } from '../console/sessions.ts'
 import { createSignIn, signInPolicies } from '../console/sign-in.ts'
 import { storyRoutes } from '../console/story-page.ts'
-import { createWaysOf } from '../console/ways-of.ts'
 import { createDeliveryState } from '../delivery/delivery-state.ts'
 import { providerPolicies } from '../delivery/provider-limits.ts'
 import { rejectingRules, rulesOf } from '../sms-rules/index.ts'
@@ -49,12 +48,7 @@ export function composeConsole(shared: Shared, requests: Requests): RequestListe
       const rules = rulesOf(country)
       return rules ? rejectingRules(rules) : []
     },
-    providers: () =>
-      Object.entries(limits.file().providers).map(([name, { kind, pace }]) => ({
-        name,
-        kind,
-        pace,
-      })),
+    providers: () => limits.file().providers,
   }
   return createConsole({
     routes: [
@@ -76,12 +70,4 @@ export function composeConsole(shared: Shared, requests: Requests): RequestListe
     nowMs: database.nowMs,
     log,
   })
-}
-
-/** The values of every `app` in the settings of the façades. */
-function appsIn(settings: unknown): string[] {
-  if (!isObject(settings)) return []
-  return Object.entries(settings).flatMap(([name, value]) =>
-    name === 'app' && typeof value === 'string' ? [value] : appsIn(value),
-  )
 }

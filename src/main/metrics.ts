@@ -2,12 +2,12 @@
 import { backgroundTasks } from '../base/log.ts'
 import { createMeter } from '../base/meter.ts'
 import { captchaMetrics } from '../captcha/metrics.ts'
-import { signInOutcomes } from '../console/sign-in.ts'
+import { signInMetrics } from '../console/sign-in.ts'
 import { deliveryMetrics } from '../delivery/metrics.ts'
 import { httpMetrics } from '../http/metrics.ts'
 import { noticeMetrics } from '../notice/metrics.ts'
 import { rulesMetrics } from '../rules/metrics.ts'
-import { droppedRecords } from '../support/recorder.ts'
+import { recordMetrics } from '../support/recorder.ts'
 import { upkeepMetrics } from '../upkeep/metrics.ts'
 
 export type ProcessName = 'api' | 'worker' | 'demo' | 'embedded'
@@ -25,17 +25,11 @@ export function createMetrics(process: ProcessName, providers: readonly string[]
     ...noticeMetrics(meter, providers),
     ...deliveryMetrics(meter, providers),
     ...upkeepMetrics(meter),
+    ...recordMetrics(meter),
+    ...signInMetrics(meter),
     ready: gauge(
       'postern_ready',
       '1 while this process is ready, 0 while /readyz reports a reason.',
-    ),
-    signIns: counter('postern_console_sign_ins_total', 'Sign-ins to the console, by result.', {
-      outcome: signInOutcomes,
-    }),
-    recordsDropped: counter(
-      'postern_records_dropped_total',
-      'Refusals and checks that were only counted because there were too many (history), and decisions that were not counted either because PostgreSQL did not answer (sums).',
-      { record: droppedRecords },
     ),
     backgroundFailures: counter(
       'postern_background_failures_total',

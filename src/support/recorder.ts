@@ -8,6 +8,7 @@
  * - Admitted sends, for a replay: every one of a share of the recipients. The share is halved until its rows fit.
  */
 import { createBoundedMap } from '../base/bounded-map.ts'
+import type { Meter } from '../base/meter.ts'
 import { repeat } from '../base/repeat.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
@@ -55,7 +56,15 @@ interface Entry {
 }
 
 /** `history`: decisions that were only counted; `sums`: decisions that were not even counted. */
-export const droppedRecords = ['history', 'sums'] as const
+const droppedRecords = ['history', 'sums'] as const
+
+export const recordMetrics = ({ counter }: Meter) => ({
+  recordsDropped: counter(
+    'postern_records_dropped_total',
+    'Refusals and checks that were only counted because there were too many (history), and decisions that were not counted either because PostgreSQL did not answer (sums).',
+    { record: droppedRecords },
+  ),
+})
 
 export function createRecorder(deps: {
   log: Pick<DecisionLog, 'write'>

@@ -171,8 +171,12 @@ const number = (value: number) => value.toLocaleString('en')
 const arrow = (was: number, now: number) =>
   was === now ? now && number(now) : `${number(was)} → ${number(now)}`
 
-/** The replay in words and columns. */
-export function reportOf({ requests, recipients, rows, changes }: Replayed, notes: string[]) {
+/**
+ * The replay in words and columns. `oneOf`: the recorded share of the recipients; `unnamed`: the number of decisions that were
+ * only counted.
+ */
+export function reportOf(facts: Replayed & { oneOf: number; unnamed: number }) {
+  const { requests, recipients, rows, changes } = facts
   const table = rows.map(({ policy, rule, was, now, observed }) => {
     const admitted = rule === null && arrow(was.admitted, now.admitted)
     const cells = [arrow(was.refused, now.refused), arrow(was.challenged, now.challenged), admitted]
@@ -184,6 +188,7 @@ export function reportOf({ requests, recipients, rows, changes }: Replayed, note
     const most = who.slice(0, shown).map((one) => `${one.hash} (${number(one.requests)})`)
     return `  ${policy}: ${number(all)} ${was} → ${now}, of ${number(who.length)} recipients: ${most.join(', ')}`
   })
+  const notes = notesOf(facts)
   const lines = [
     `${number(requests)} requests of ${number(recipients)} recipients.`,
     ...notes,
@@ -200,4 +205,14 @@ export function reportOf({ requests, recipients, rows, changes }: Replayed, note
       : ['No decision would change.']),
   ]
   return `${(requests > 0 ? lines : ['No requests were recorded in that time.', ...notes]).join('\n')}\n`
+}
+
+function notesOf({ missing, oneOf, unnamed }: Parameters<typeof reportOf>[0]): string[] {
+  const sample = `This is a sample: 1 of ${oneOf} recipients, because there were too many to record. Rules that count several recipients together (by address, prefix, country, app) are underestimated.`
+  const counted = `${unnamed} refusals and checks were only counted, because there were too many. They are left out.`
+  return [
+    ...missing.map((policy) => `Requests by ${policy} are left out: the file has no such policy.`),
+    ...(oneOf === 1 ? [] : [sample]),
+    ...(unnamed === 0 ? [] : [counted]),
+  ]
 }

@@ -83,7 +83,7 @@ test('by the same rules: what happened, and no decision changes', async () => {
       observed: 0,
     },
   ])
-  expect(reportOf(replayed, [])).toContain('No decision would change.')
+  expect(reportOf({ ...replayed, oneOf: 1, unnamed: 0 })).toContain('No decision would change.')
 })
 
 test('requests by a policy that the file lacks are left out, and returned', async () => {
@@ -112,7 +112,7 @@ test('by a tighter rule: who of them, how often', async () => {
       recipients: [{ hash: ada, requests: 1 }],
     },
   ])
-  const report = reportOf(replayed, [])
+  const report = reportOf({ ...replayed, oneOf: 1, unnamed: 0 })
   expect(report).toContain('7 requests of 2 recipients.')
   expect(report).toMatch(/^captcha {2}\(all\) +3 → 4 +4 → 3$/m)
   expect(report).toMatch(/^captcha {2}recipient +3 → 4$/m)

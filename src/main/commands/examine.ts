@@ -49,23 +49,20 @@ function serverLooks(env: Env, file: Config['file'] | undefined): Promise<Findin
   const read = readEnvironment(env)
   const isRight = (name: string) =>
     read.ok || !read.problems.some((problem) => problem.startsWith(name))
-  const looks: Promise<Finding[]>[] = []
-  if (redisUrl && isRight('REDIS_URL')) {
-    looks.push(look('redis', () => examineRedis(redisUrl, defaultKeyPrefix)))
-  }
-  if (databaseUrl && isRight('DATABASE_URL')) {
-    looks.push(
-      look('postgresql', () =>
-        examinePostgres(databaseUrl, async (database) => {
-          const keys = await createKeyStore(database).list()
-          const ofApps = keys.filter(({ isRevoked, kind }) => !isRevoked && kind !== 'operator')
-          const apps = ofApps.map(({ app }) => app)
-          return [...examineKeys(keys), ...(file ? examineApps(file, apps) : [])]
-        }),
-      ),
+  const redis = (url: string) => look('redis', () => examineRedis(url, defaultKeyPrefix))
+  const postgres = (url: string) =>
+    look('postgresql', () =>
+      examinePostgres(url, async (database) => {
+        const keys = await createKeyStore(database).list()
+        const ofApps = keys.filter(({ isRevoked, kind }) => !isRevoked && kind !== 'operator')
+        const apps = ofApps.map(({ app }) => app)
+        return [...examineKeys(keys), ...(file ? examineApps(file, apps) : [])]
+      }),
     )
-  }
-  return looks
+  return [
+    ...(redisUrl && isRight('REDIS_URL') ? [redis(redisUrl)] : []),
+    ...(databaseUrl && isRight('DATABASE_URL') ? [postgres(databaseUrl)] : []),
+  ]
 }
 
 function configLooks(

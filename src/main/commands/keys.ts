@@ -51,12 +51,11 @@ const {
   },
 )
 if (id && !isId(id)) stop(`"${id}" is not the id of a key. See ${keysWith('list')}.\n\n${usage}`)
-const databaseUrl = databaseUrlOrStop()
-const run = commandOf()
-const database = openDatabase(databaseUrl, { maxConnections: 1, onError: () => {} })
+// It connects at the first statement, so mistakes in the arguments are reported without PostgreSQL.
+const database = openDatabase(databaseUrlOrStop(), { maxConnections: 1, onError: () => {} })
 const keys = createKeyStore(database)
 try {
-  await run()
+  await { create, list, revoke, rotate }[command]()
 } catch (error) {
   console.error(`Failed: ${(error as Error).message}`)
   process.exitCode = 1
@@ -64,62 +63,46 @@ try {
   await database.close()
 }
 
-/** Reports mistakes in the arguments before it connects to PostgreSQL. */
-function commandOf(): () => Promise<void> {
-  if (command === 'create') return create()
-  if (command === 'revoke') return () => revoke(id)
-  if (command === 'rotate') return rotate(id, values.overlap)
-  return list
-}
-
-function create(): () => Promise<void> {
+async function create(): Promise<void> {
   const wish = readKeyWish(values)
   if (!wish.ok) return stop(`${wish.problem}\n\n${usage}`)
   const { key, respelled } = wish
-  return async () => {
-    const made = await keys.create(key)
-    for (const { from, to } of respelled) console.log(`Browsers write ${from} as ${to}.`)
-    console.log(newKeyText({ ...key, ...made }))
-    if (key.kind === 'publishable' && !(await hasSecretKey(key.app))) {
-      console.log(`
+  const made = await keys.create(key)
+  for (const { from, to } of respelled) console.log(`Browsers write ${from} as ${to}.`)
+  console.log(newKeyText({ ...key, ...made }))
+  if (key.kind !== 'publishable') return
+  const ofApp = (await keys.list()).filter(({ app, isRevoked }) => app === key.app && !isRevoked)
+  if (ofApp.some(({ kind }) => kind === 'secret')) return
+  console.log(`
 Warning: no server can verify the passes of this key, because the app "${key.app}" has no secret key. If your server's
 key has another app, revoke this key and create it again with --app and that app (see ${keysWith('list')}).`)
-    }
-  }
 }
 
-async function hasSecretKey(app: string): Promise<boolean> {
-  const all = await keys.list()
-  return all.some((key) => key.app === app && key.kind === 'secret' && !key.isRevoked)
-}
-
-async function revoke(id: string): Promise<void> {
-  if (!(await keys.revoke(id))) stop(noSuchKey(id))
+async function revoke(): Promise<void> {
+  if (!(await keys.revoke(id))) stopUnknown()
   console.log(`Revoked ${id}. Running processes refuse it within a second.`)
 }
 
-function rotate(id: string, overlap: string | undefined): () => Promise<void> {
-  const read = readOverlap(overlap)
+async function rotate(): Promise<void> {
+  const read = readOverlap(values.overlap)
   if (!read.ok) return stop(read.problem)
-  return async () => {
-    const rotation = await keys.rotate(id, read.overlapMs)
-    if (rotation.kind === 'unknown') return stop(noSuchKey(id))
-    if (rotation.kind === 'ending') {
-      const at = rotation.at.toISOString()
-      return stop(
-        rotation.isRevoked
-          ? `${id} ended ${at}. Create a new key with create.`
-          : `${id} was already rotated and ends ${at}. Rotate the key that replaced it (see list).`,
-      )
-    }
-    const { successorOf: old, token } = rotation
-    console.log(newKeyText({ ...old, id: rotation.id, token }))
-    console.log(`\n${id} ${old.isRevoked ? 'has ended' : `ends ${old.revokedAt?.toISOString()}`}.`)
+  const rotation = await keys.rotate(id, read.overlapMs)
+  if (rotation.kind === 'unknown') return stopUnknown()
+  if (rotation.kind === 'ending') {
+    const at = rotation.at.toISOString()
+    return stop(
+      rotation.isRevoked
+        ? `${id} ended ${at}. Create a new key with create.`
+        : `${id} was already rotated and ends ${at}. Rotate the key that replaced it (see list).`,
+    )
   }
+  const { successorOf: old, token } = rotation
+  console.log(newKeyText({ ...old, id: rotation.id, token }))
+  console.log(`\n${id} ${old.isRevoked ? 'has ended' : `ends ${old.revokedAt?.toISOString()}`}.`)
 }
 
-function noSuchKey(id: string): string {
-  return `There is no key ${id}. See ${keysWith('list')}.`
+function stopUnknown(): never {
+  stop(`There is no key ${id}. See ${keysWith('list')}.`)
 }
 
 async function list(): Promise<void> {

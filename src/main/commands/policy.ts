@@ -4,7 +4,7 @@ import { parseDurationMs } from '../../base/durations.ts'
 import { loadEnvFile } from '../../config/env-file.ts'
 import { readPolicyFile } from '../../config/policy-file.ts'
 import type { PolicyFile } from '../../config/policy-schema.ts'
-import { sendersIn } from '../../config/senders-in.ts'
+import { sendersOfRoutes } from '../../config/senders-in.ts'
 import { explain } from '../../rules/explain.ts'
 import { policiesInForce } from '../../rules/policies-in-force.ts'
 import { priceOf } from '../../rules/price-of.ts'
@@ -49,15 +49,7 @@ const inForce = policiesInForce({ ...file, testing: { recipients: [] } })
 if (command === 'explain') {
   process.stdout.write(explain(inForce.policies))
 } else if (command === 'paperwork') {
-  const ways = file.routes.sms.flatMap(({ match, use }) =>
-    use.flatMap(({ provider }) => {
-      const { settings = {} } = file.providers[provider] ?? {}
-      const { senders } = sendersIn(settings, match.country) ?? sendersIn({}, match.country) ?? {}
-      return (senders ?? []).map(({ country, sender }) => {
-        return { provider, sender, countries: [country] }
-      })
-    }),
-  )
+  const ways = sendersOfRoutes(file)
   console.log(paperwork(ways, file.senders) || 'No route of SMS has match.country.')
 } else {
   process.stdout.write(await replayRecorded())
@@ -84,30 +76,11 @@ async function replayRecorded(): Promise<string> {
         priceOf: (channel, country) => priceOf(file.prices, channel, country),
       })
       const facts = { ...replayed, oneOf, unnamed }
-      if (isJson) return `${JSON.stringify(facts, null, 2)}\n`
-      return reportOf(replayed, notesOf(facts))
+      return isJson ? `${JSON.stringify(facts, null, 2)}\n` : reportOf(facts)
     })
   } catch (error) {
     return stop(`Failed: ${(error as Error).message}`)
   } finally {
     await database.close()
   }
-}
-
-function notesOf(facts: { missing: string[]; oneOf: number; unnamed: number }): string[] {
-  const { missing, oneOf, unnamed } = facts
-  return [
-    ...missing.map((policy) => `Requests by ${policy} are left out: the file has no such policy.`),
-    ...(oneOf === 1
-      ? []
-      : [
-          `This is a sample: 1 of ${oneOf} recipients, because there were too many to record. Rules that count several recipients ` +
-            'together (by address, prefix, country, app) are underestimated.',
-        ]),
-    ...(unnamed === 0
-      ? []
-      : [
-          `${unnamed} refusals and checks were only counted, because there were too many. They are left out.`,
-        ]),
-  ]
 }

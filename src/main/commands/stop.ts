@@ -23,16 +23,19 @@ export function orUsage<Result>(usage: string, read: () => Result): Result {
  * The command of a program such as `keys`, its subject if it needs one, and its options. `commands`: the subject and the
  * options of each.
  */
-export function readCommand<const Options extends NonNullable<ParseArgsConfig['options']>>(
+export function readCommand<
+  const Options extends NonNullable<ParseArgsConfig['options']>,
+  Command extends string,
+>(
   program: string,
   usage: string,
   options: Options,
-  commands: Readonly<Record<string, { needs?: string; options?: readonly (keyof Options)[] }>>,
+  commands: Readonly<Record<Command, { needs?: string; options?: readonly (keyof Options)[] }>>,
 ) {
   return orUsage(usage, () => {
     const { values, positionals } = parseArgs({ allowPositionals: true, options })
-    const [command = '', ...more] = positionals
-    if (command === '') stop(usage)
+    const [command, ...more] = positionals as [Command?, ...string[]]
+    if (!command) return stop(usage)
     const known = Object.hasOwn(commands, command) ? commands[command] : undefined
     if (!known) throw new Error(`${program} has no command "${command}".`)
     const foreign = Object.keys(values).find((name) => !known.options?.includes(name))
