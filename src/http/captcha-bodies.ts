@@ -12,6 +12,7 @@ import {
   recipient,
   scene,
   template,
+  verificationId,
   workflow,
 } from './schemas.ts'
 
@@ -92,7 +93,7 @@ export const sendWorkflowBody = sendCaptchaBody
 /** The code of any way of a verification. */
 export const checkByIdBody = checkCaptchaBody
   .omit({ channel: true, to: true })
-  .extend({ id: id.meta({ description: 'The id of the verification.' }), scene: scene.optional() })
+  .extend({ id: verificationId, scene: scene.optional() })
   .meta({
     id: 'CheckById',
     examples: [{ id: '01a1fdac-16f8-75c6-b2de-26f19df3a927', code: '4711' }],

@@ -5,7 +5,6 @@ import type { CheckCaptcha } from '../captcha/check.ts'
 import type { SendCaptcha } from '../captcha/send.ts'
 import type { Workflows } from '../captcha/workflows.ts'
 import type { Caller } from '../rules/caller.ts'
-import { acceptedNotice, answerSend, idempotencyKeyOf } from './accepted.ts'
 import {
   checkByIdBody,
   checkByIdPageBody,
@@ -16,8 +15,14 @@ import {
   sendWorkflowBody,
   sendWorkflowPageBody,
 } from './captcha-bodies.ts'
-import { defineRoute, type Route, type RouteRequest } from './route.ts'
-import { id, lockedForMs, scene, time } from './schemas.ts'
+import {
+  answerSend,
+  defineRoute,
+  idempotencyKeyOf,
+  type Route,
+  type RouteRequest,
+} from './route.ts'
+import { acceptedCaptcha, id, scene, time } from './schemas.ts'
 import { acceptedWay, answerWay } from './verifications.ts'
 
 const createChallengeBody = z.strictObject({}).meta({ id: 'CreateChallenge' })
@@ -35,15 +40,6 @@ export const challengeOffer = z
     z.object({ kind: z.enum(['turnstile', 'hcaptcha']), siteKey: z.string() }),
   ])
   .meta({ id: 'Challenge', description: 'A challenge that the visitor of a page solves.' })
-
-const acceptedCaptcha = acceptedNotice
-  .omit({ template: true })
-  .extend({
-    scene,
-    codeLength: z.int().meta({ examples: [4] }),
-    lockedForMs: lockedForMs.optional(),
-  })
-  .meta({ id: 'AcceptedCaptcha' })
 
 const passedCheck = z
   .object({

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FieldWord } from '../base/words.ts'
-import { endConnection } from './end-connection.ts'
 import { invalid, problemAnswer } from './problem.ts'
 
 /** Answers requests that Node's parser refuses: oversized headers, slow senders, anything that is not HTTP. */
@@ -41,4 +40,23 @@ function lastAnswer(status: number, word: FieldWord) {
 const reasons: Readonly<Record<string, readonly [string, FieldWord]>> = {
   HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'longHeaders'],
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'slowRequest'],
+}
+
+/** A client that still sends gets this time to read its answer. */
+const lingerMs = 2_000
+
+/**
+ * Ends a connection whose request is not complete. If both directions were closed now, the next bytes of the client would
+ * cause a reset. That discards an answer which the client has not read. So its bytes are dropped for a while (RFC 9112,
+ * 9.6).
+ */
+export function endConnection(socket: Socket, lastBytes = ''): void {
+  socket.end(lastBytes)
+  // In place of the parser, which would report a fault of each.
+  socket
+    .removeAllListeners('data')
+    .on('data', () => {})
+    .resume()
+  const timer = setTimeout(() => socket.destroy(), lingerMs)
+  socket.once('close', () => clearTimeout(timer))
 }

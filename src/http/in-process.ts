@@ -105,9 +105,7 @@ export function createCalls(deps: {
   sendsOwnCodes: boolean
   underWay: UnderWay
 }): PosternCalls {
-  const { sendCaptcha, sendNotice, cancelCaptcha, reads, authenticate, underWay, sendsOwnCodes } =
-    deps
-  const { workflows } = deps
+  const { workflows, reads, underWay, sendsOwnCodes } = deps
 
   /** Runs a call. Expected errors become outcomes. */
   async function outcomeOf<Made extends { outcome: string }>(
@@ -158,7 +156,7 @@ export function createCalls(deps: {
 
   const checkByRecipient = inProcess(checkInput, deps.checkCaptcha)
   const checkById = inProcess(checkByIdInput, deps.checkCaptcha)
-  const sendPlain = inProcess(captchaInput, sendCaptcha)
+  const sendPlain = inProcess(captchaInput, deps.sendCaptcha)
   const sendWorkflow = inProcess(workflowInput, (asked, caller) =>
     workflows.sendWorkflow(asked, caller),
   )
@@ -173,9 +171,9 @@ export function createCalls(deps: {
         ? checkById(asked)
         : checkByRecipient(asked),
     cancelCaptcha: inProcess(cancelInput, ({ id, isPassed }, { app }) =>
-      cancelCaptcha(app, id, isPassed),
+      deps.cancelCaptcha(app, id, isPassed),
     ),
-    sendNotice: inProcess(noticeInput, sendNotice),
+    sendNotice: inProcess(noticeInput, deps.sendNotice),
     findNotice: inProcess(
       findInput,
       async ({ id }, { app }) => {
@@ -198,7 +196,7 @@ export function createCalls(deps: {
     async authenticate(token) {
       const call = pluginCall()
       const made = (await outcomeOf(call, async () => {
-        const key = isKeyText(token) ? await authenticate(token) : null
+        const key = isKeyText(token) ? await deps.authenticate(token) : null
         if (!key) return { outcome: 'unauthorized' }
         return { outcome: 'authenticated', app: key.app, keyId: key.id, kind: key.kind }
       })) as Authenticated

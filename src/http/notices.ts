@@ -6,10 +6,20 @@ import { words } from '../base/words.ts'
 import { codeEnds } from '../notice/code-end.ts'
 import type { SendNotice } from '../notice/send.ts'
 import { attemptOutcomes, noticeKinds, noticeStates } from '../notice/states.ts'
-import { acceptedNotice, answerSend } from './accepted.ts'
 import { type NoticeReads, searchNoticesBody } from './notice-reads.ts'
-import { defineRoute, type Route } from './route.ts'
-import { channel, id, ip, locale, params, recipient, scene, template, time } from './schemas.ts'
+import { answerSend, defineRoute, type Route } from './route.ts'
+import {
+  acceptedNotice,
+  channel,
+  id,
+  ip,
+  locale,
+  params,
+  recipient,
+  scene,
+  template,
+  time,
+} from './schemas.ts'
 
 /** An open notice is tried again and again, and its week of rows is kept, so an app may not keep it open for years. */
 const longestTtlMs = 30 * 86_400_000

@@ -155,16 +155,14 @@ const requestIdHeader = {
 } satisfies ZodOpenApiHeadersObject
 
 function answers(route: Route): ZodOpenApiResponsesObject {
-  const entries = Object.entries(route.answers).map(
-    ([status, { description, schema, headers }]) => [
-      status,
-      {
-        description,
-        headers: { ...requestIdHeader, ...headers },
-        ...(schema ? { content: { 'application/json': { schema } } } : {}),
-      },
-    ],
-  )
+  const entries = Object.entries(route.answers).map(([status, { description, schema }]) => [
+    status,
+    {
+      description,
+      headers: requestIdHeader,
+      ...(schema ? { content: { 'application/json': { schema } } } : {}),
+    },
+  ])
   return Object.fromEntries(entries)
 }
 

@@ -8,10 +8,10 @@ import type { RequestHandler } from 'express'
 import type { Log } from '../base/log.ts'
 import { Problem, problems } from '../base/problems.ts'
 import { statusOfRequestFault } from '../base/request-fault.ts'
-import { addressOf } from './address.ts'
 import type { HttpMetrics } from './metrics.ts'
 import { invalid } from './problem.ts'
 import {
+  addressOf,
   beginRequest,
   type Call,
   clientClosed,

@@ -1,6 +1,7 @@
 /** Counts, logs and traces each request: answered by a route of Postern, or by a plugin. */
 import { randomUUID } from 'node:crypto'
 import type { Request } from 'express'
+import { limitableAddress } from '../base/limitable-address.ts'
 import type { Log } from '../base/log.ts'
 import { hasActiveSpan, inSpan, noteIn, type Span, startSpan } from '../base/traces.ts'
 import { Overloaded } from '../base/unavailable.ts'
@@ -41,6 +42,10 @@ export function beginRequest({ headers }: Request, waitedMs = 0): Call {
   const requestId = given && /^[A-Za-z0-9_-]{8,64}$/.test(given) ? given : randomUUID()
   return { startMs, waitedMs, requestId, facts: {} }
 }
+
+/** The address that a trusted proxy names. If that is not an address, the address of the connection. */
+export const addressOf = ({ ip = '', socket }: Pick<Request, 'ip' | 'socket'>): string =>
+  limitableAddress(ip) ?? limitableAddress(socket?.remoteAddress ?? '') ?? ''
 
 export function createEndRequest({ metrics, log }: { metrics: HttpMetrics; log: Log }) {
   /** `route` is the path of the contract, never the path of the request. */

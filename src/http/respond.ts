@@ -6,11 +6,11 @@ import type { Log } from '../base/log.ts'
 import { Problem } from '../base/problems.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import type { Refused } from '../rules/refused.ts'
-import { addressOf } from './address.ts'
 import { ClientGone, NoRoom } from './body.ts'
 import type { HttpMetrics } from './metrics.ts'
 import { type Answer, problemAnswer, problemOf } from './problem.ts'
 import {
+  addressOf,
   beginRequest,
   type Call,
   clientClosed,

@@ -1,7 +1,9 @@
 /** One list of routes makes the handlers, the 405 answers and the OpenAPI document, so these always agree. */
 import type { ZodType } from 'zod'
 import type { ProblemCode } from '../base/problems.ts'
+import type { SendOutcome } from '../notice/message.ts'
 import type { Caller } from '../rules/caller.ts'
+import { invalid } from './problem.ts'
 import type { RouteResult } from './respond.ts'
 
 /** The facts about an API key that routes need. */
@@ -58,16 +60,7 @@ export interface Route<Body = unknown> {
    */
   admitBody?(head: RequestHead): number
   query?: ZodType
-  answers: Readonly<
-    Record<
-      number,
-      {
-        description: string
-        schema?: ZodType
-        headers?: Readonly<Record<string, { description: string; schema: { type: 'string' } }>>
-      }
-    >
-  >
+  answers: Readonly<Record<number, { description: string; schema?: ZodType }>>
   /** Problems of this route, in addition to the problems of every route. */
   problems: readonly ProblemCode[]
   /** This GET stores something, so HEAD is refused: scanners of links send it. */
@@ -90,4 +83,26 @@ export const methodsOf = ({ method, hasNoHead }: Route) =>
 /** Infers the type of a route's body from its schema. The result has no such type, so all routes fit into one list. */
 export function defineRoute<Body>(route: Route<Body>): Route {
   return route as unknown as Route
+}
+
+/** Sends what the body asks for, under the Idempotency-Key of the request. */
+export async function answerSend<Body extends { template: string }>(
+  { basePath, body, headers, caller, note }: RouteRequest<Body>,
+  send: (
+    asked: Body & { idempotencyKey: string | undefined },
+    caller: Caller,
+  ) => Promise<SendOutcome>,
+): Promise<RouteResult> {
+  const sent = await send({ ...body, idempotencyKey: idempotencyKeyOf(headers) }, caller)
+  if (sent.outcome !== 'accepted') return sent
+  const { outcome: _, ...accepted } = sent
+  const { id, channel } = accepted
+  note({ noticeId: id, channel, template: body.template })
+  return { status: 202, headers: { location: `${basePath}/v1/notices/${id}` }, body: accepted }
+}
+
+export function idempotencyKeyOf(headers: RouteRequest['headers']): string | undefined {
+  const key = headers['idempotency-key'] as string | undefined
+  if (key === undefined || /^[\x21-\x7e]{1,255}$/.test(key)) return key
+  throw invalid('Idempotency-Key', 'visibleAscii')
 }

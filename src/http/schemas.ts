@@ -48,6 +48,7 @@ export const id = plainText(64)
     description: 'The id of the notice.',
     examples: ['01a1fdac-16f8-75c6-b2de-26f19df3a927'],
   })
+export const verificationId = id.meta({ description: 'The id of the verification.' })
 export const scene = shortName.meta({
   description: 'The purpose of the code. A code for one scene never passes in another.',
   examples: ['signup'],
@@ -102,3 +103,24 @@ export const params = z
   .check(hasAtMost(maxParams))
   .default({})
   .meta({ description: "Values for the template's variables." })
+
+export const acceptedNotice = z
+  .object({
+    id,
+    channel,
+    to: z.string().meta({ description: 'Masked.', examples: ['+8613****8000'] }),
+    template,
+    state: z.literal('pending'),
+    expiresAt: time,
+    resendAt: time.meta({ description: 'From then on the limits admit the same request again.' }),
+  })
+  .meta({ id: 'AcceptedNotice' })
+
+export const acceptedCaptcha = acceptedNotice
+  .omit({ template: true })
+  .extend({
+    scene,
+    codeLength: z.int().meta({ examples: [4] }),
+    lockedForMs: lockedForMs.optional(),
+  })
+  .meta({ id: 'AcceptedCaptcha' })

@@ -8,9 +8,8 @@ import {
 import { createServer as createNetServer, type Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { Express } from 'express'
-import { answerBadHost, answerClientError } from './client-error.ts'
+import { answerBadHost, answerClientError, endConnection } from './client-error.ts'
 import type { EarlyRefusal } from './early-refusal.ts'
-import { endConnection } from './end-connection.ts'
 
 /**
  * Time limits for callers. Node finds late requests only every `checkEveryMs`, by default every 30 s. `stillMs` ends a
@@ -86,7 +85,7 @@ export function createHttpServer(
 ): HttpServer {
   const connections = new Map<Socket, Connection>()
   const doors: NetServer[] = []
-  let accepted = 0
+  let connectionCount = 0
   let isStopping = false
 
   const server = createServer(
@@ -132,7 +131,7 @@ export function createHttpServer(
   )
   server.setTimeout(patience.stillMs)
   server.on('connection', (socket) => {
-    accepted += 1
+    connectionCount += 1
     const quietSinceMs = performance.now()
     connections.set(socket, { unanswered: 0, isEnding: false, bytesRead: 0, quietSinceMs })
     // Node calls this after the last answer.
@@ -169,9 +168,9 @@ export function createHttpServer(
    */
   async function untilAllAccepted(): Promise<void> {
     for (let turns = 0; turns < maxTurns; turns++) {
-      const before = accepted
+      const before = connectionCount
       await turn()
-      if (accepted === before && turns > 0) return
+      if (connectionCount === before && turns > 0) return
     }
   }
 

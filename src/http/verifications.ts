@@ -4,12 +4,16 @@ import type { CancelCaptcha } from '../captcha/cancel.ts'
 import type { WayOutcome } from '../captcha/verification-views.ts'
 import type { Workflows } from '../captcha/workflows.ts'
 import { noticeStates } from '../notice/states.ts'
-import { acceptedNotice, idempotencyKeyOf } from './accepted.ts'
 import type { RouteResult } from './respond.ts'
-import { defineRoute, type Route, type RouteRequest } from './route.ts'
-import { challengeAnswer, channel, lockedForMs, plainText, scene, workflow } from './schemas.ts'
-
-const id = plainText(64).min(1).meta({ description: 'The id of the verification.' })
+import { defineRoute, idempotencyKeyOf, type Route, type RouteRequest } from './route.ts'
+import {
+  acceptedCaptcha,
+  challengeAnswer,
+  channel,
+  verificationId as id,
+  scene,
+  workflow,
+} from './schemas.ts'
 
 const way = z.object({
   channel,
@@ -18,16 +22,9 @@ const way = z.object({
   next: channel.optional().meta({ description: 'The channel that `next` would begin.' }),
 })
 
-export const acceptedWay = acceptedNotice
-  .omit({ template: true, channel: true, id: true })
-  .extend({
-    id,
-    workflow,
-    way,
-    scene,
-    codeLength: z.int(),
-    lockedForMs: lockedForMs.optional(),
-  })
+export const acceptedWay = acceptedCaptcha
+  .omit({ channel: true })
+  .extend({ id, workflow, way })
   .meta({ id: 'AcceptedWay' })
 
 const verificationView = z

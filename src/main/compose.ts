@@ -56,16 +56,8 @@ export async function start(config: Config, roles: Roles, options: Options = {})
   const shared = openShared(config, processName, keyPrefix, clock)
   const { log, closers, limits } = shared
   try {
-    const { addresses, readiness } = await startRoles(shared, roles, options)
-    return {
-      addresses,
-      log,
-      reload: limits.reload,
-      close() {
-        readiness.beginStop()
-        return closers.close()
-      },
-    }
+    const addresses = await startRoles(shared, roles, options)
+    return { addresses, log, reload: limits.reload, close: closers.close }
   } catch (error) {
     // A worker may be sending already, so it ends in order although the start failed.
     await closers.close().catch(() => {})
@@ -116,7 +108,9 @@ async function startRoles(shared: Shared, roles: Roles, options: Options) {
   await servers.firstTries()
   await servers.warmUp(statements)
   await readiness.begin()
-  return { addresses, readiness }
+  // The last part is closed first: a load balancer must see the stop before anything ends.
+  closers.onClose(readiness.beginStop)
+  return addresses
 }
 
 /** Serves the router of the API on its port. Returns the address. */

@@ -1,10 +1,12 @@
 /** The limiter, and the settings that a SIGHUP changes without a restart (config/reloadable-file.ts). Counts are kept. */
+import type { Channel } from '../base/channel.ts'
 import type { Closers } from '../base/closers.ts'
 import { createReloadableFile } from '../config/reloadable-file.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import { policiesOf } from '../http/plugins.ts'
 import { createLimiter } from '../limiter/index.ts'
 import { policiesInForce } from '../rules/policies-in-force.ts'
+import { priceOf } from '../rules/price-of.ts'
 import type { Servers } from '../storage/servers.ts'
 import type { Config } from './load-config.ts'
 import type { Metrics } from './metrics.ts'
@@ -23,10 +25,9 @@ export function createLimits(
   clock?: () => number,
 ) {
   const { file, onReload, reload } = createReloadableFile(config.file)
-  const { raw, policies: policiesAtStart } = policiesInForce(config.file)
-  let policies = policiesAtStart
+  let inForce = policiesInForce(config.file)
   const limiter = createLimiter({
-    policies: raw,
+    policies: inForce.raw,
     redis: openRedis('limiter'),
     keyPrefix,
     subjectKey: secrets.limiterKey,
@@ -38,20 +39,21 @@ export function createLimits(
     onObserved: (labels) => metrics.observed.inc(labels),
   })
   closers.onClose(() => limiter.close())
-  metrics.startRulesAtZero(policies)
-  onReload((next) => {
-    const inForce = policiesInForce(next)
+  metrics.startRulesAtZero(inForce.policies)
+  onReload((file) => {
+    const next = policiesInForce(file)
     // Throws if the policies of a running plugin do not fit these.
-    limiter.setPolicies(inForce.raw)
-    policies = inForce.policies
-    metrics.startRulesAtZero(policies)
+    limiter.setPolicies(next.raw)
+    inForce = next
+    metrics.startRulesAtZero(inForce.policies)
   })
 
   return {
     limiter,
     /** The policies now in force. */
-    policies: () => policies,
-    prices: () => file().prices,
+    policies: () => inForce.policies,
+    /** A reload changes prices together with the rules that count them. */
+    priceOf: (channel: Channel, country: string) => priceOf(file().prices, channel, country),
     /** False for a provider that the file now in force takes out of all routes. */
     isEnabled: (provider: string) => file().providers[provider]?.disabled !== true,
     file,

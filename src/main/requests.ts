@@ -1,11 +1,11 @@
 /** Builds what answers requests, for the router of the API and for the console. */
 import { createApiKeys } from '../access/api-keys.ts'
-import { createBootstrap } from '../access/bootstrap.ts'
+import { ensureBootstrapKey } from '../access/bootstrap.ts'
 import { createCancelCaptcha, createFindCaptcha } from '../captcha/cancel.ts'
 import { createCaptchaEvents, type EndCode } from '../captcha/captcha-events.ts'
 import { createChallengeKind, createChallenges } from '../captcha/challenges.ts'
 import { createCheckCaptcha } from '../captcha/check.ts'
-import { createKnownBrowsers, type KnownBrowsers } from '../captcha/known-browsers.ts'
+import { createKnownBrowsers } from '../captcha/known-browsers.ts'
 import { createPasses } from '../captcha/passes.ts'
 import { createSendCaptcha } from '../captcha/send.ts'
 import { createSendWay } from '../captcha/send-way.ts'
@@ -22,7 +22,6 @@ import { openCanReach } from '../recipient/mail-domains.ts'
 import { createRecipientNormaliser } from '../recipient/normalise-recipient.ts'
 import { createTestRecipients, warnOfTestRecipients } from '../recipient/test-recipients.ts'
 import { createGuessLimits } from '../rules/guess-limits.ts'
-import { priceOf } from '../rules/price-of.ts'
 import { createQuota, type OnDecided } from '../rules/quota.ts'
 import { createDecisionLog } from '../support/decision-log.ts'
 import { createOperations } from '../support/operations.ts'
@@ -45,30 +44,24 @@ export async function composeRequests(shared: Shared, onDecided?: OnDecided) {
 
 /** The sends. Workers begin ways of verifications with them. */
 export async function composeSends(shared: Shared, onDecided?: OnDecided) {
-  const { redis, keyPrefix } = shared.servers
-  const known = await createKnownBrowsers({ redis, keyPrefix, secrets: shared.secrets })
-  const steps = { ...composeSteps(shared, onDecided), known }
+  const steps = await composeSteps(shared, onDecided)
   return { ...steps, ...composeSending(shared, steps) }
 }
 
-type Steps = ReturnType<typeof composeSteps> & { known: KnownBrowsers }
+type Steps = Awaited<ReturnType<typeof composeSteps>>
 type Sends = Awaited<ReturnType<typeof composeSends>>
 
 /** The steps of every send and check: recipients, limits, challenges, and the records for support. */
-function composeSteps(shared: Shared, onDecided?: OnDecided) {
-  const { closers, log, metrics, secrets, config } = shared
-  const { redis, keyPrefix } = shared.servers
-  const { nowMs } = shared.servers.database
-  const { limiter, policies, prices, file } = shared.limits
-  const { recipients, testing } = config.file
-  const testRecipients = createTestRecipients(testing, {
-    defaultCountry: recipients.defaultCountry,
-    nowMs,
-  })
+async function composeSteps(shared: Shared, onDecided?: OnDecided) {
+  const { closers, log, metrics, secrets, servers, limits } = shared
+  const { recipients, testing, challenge } = shared.config.file
+  const { policies, limiter } = limits
+  const { nowMs } = servers.database
+  const testRecipients = createTestRecipients(testing, { ...recipients, nowMs })
   const { isTestRecipient } = testRecipients
-  const isRefused = (mailbox: string) => file().recipients.refuse.has(mailbox)
   warnOfTestRecipients(testRecipients.list(), testing.until, log)
-  const decisions = createDecisionLog(shared.servers.database, secrets)
+  const isRefused = (mailbox: string) => limits.file().recipients.refuse.has(mailbox)
+  const decisions = createDecisionLog(servers.database, secrets)
   const recorder = createRecorder({
     ...{ log: decisions, secrets, policies },
     onDropped: (record, count) => metrics.recordsDropped.inc({ record }, count),
@@ -76,11 +69,7 @@ function composeSteps(shared: Shared, onDecided?: OnDecided) {
   })
   closers.onClose(() => recorder.close())
   const quota = createQuota({
-    limiter,
-    dedupeHash: secrets.dedupeHash,
-    // A reload changes prices together with the rules that count them.
-    priceOf: (channel, country) => priceOf(prices(), channel, country),
-    ...{ isTestRecipient, policies },
+    ...{ ...limits, isTestRecipient, dedupeHash: secrets.dedupeHash },
     onDecided(decided) {
       recorder.decided(decided)
       onDecided?.(decided)
@@ -89,19 +78,15 @@ function composeSteps(shared: Shared, onDecided?: OnDecided) {
   })
   closers.onClose(() => quota.close())
   const challenges = createChallenges({
-    ...{ redis, keyPrefix, metrics },
-    kind: createChallengeKind(config.file.challenge, { secrets, nowMs }),
+    ...{ ...servers, metrics },
+    kind: createChallengeKind(challenge, { secrets, nowMs }),
   })
   closers.onClose(() => challenges.close())
   return {
-    testRecipients,
-    isTestRecipient,
+    ...{ testRecipients, isTestRecipient, decisions, recorder, quota, challenges },
     normaliseRecipient: createRecipientNormaliser(recipients, isTestRecipient, isRefused),
-    decisions,
-    recorder,
-    quota,
     guessLimits: createGuessLimits({ quota, limiter, policies }),
-    challenges,
+    known: await createKnownBrowsers({ ...servers, secrets }),
   }
 }
 
@@ -109,117 +94,80 @@ function composeSteps(shared: Shared, onDecided?: OnDecided) {
 function composeSending(shared: Shared, steps: Steps) {
   const { closers, log, metrics, secrets } = shared
   const { file, templates, providers } = shared.config
-  const serves = createServes(providers)
-  const { isEnabled } = shared.limits
   const { database } = shared.servers
-  const { notices, codes, producer } = shared.stores
-  const { isTestRecipient, normaliseRecipient, quota } = steps
+  const { notices: store, codes, producer } = shared.stores
+  const { seal, unseal, recipientHashes: hashesOf } = secrets
   const { nowMs } = database
+  const { links, code } = file
+  const serves = createServes(providers)
   const idempotency = createIdempotency(database)
   closers.onClose(() => idempotency.close())
+  const { isTestRecipient } = steps
   const creator = createNoticeCreator({
-    ...{ store: notices, producer, metrics, log, isTestRecipient, nowMs },
-    hashesOf: secrets.recipientHashes,
-    seal: secrets.seal,
+    ...{ store, producer, hashesOf, seal, metrics, log, isTestRecipient, nowMs },
   })
   closers.onClose(() => creator.close())
   const reach = openCanReach(file.recipients.mail, isTestRecipient)
   closers.onClose(() => reach.close())
-  const oncePerKey = createOncePerKey(idempotency)
   const sending = {
+    ...{ ...steps, oncePerKey: createOncePerKey(idempotency), store, nowMs, codes, links },
+    ...{ seal, unseal, code: { ...code, ttlMs: code.ttl } },
     readMessage: createReadMessage({
-      normaliseRecipient,
-      templates,
-      links: file.links,
+      ...{ ...steps, templates, links },
       providersOf: (message: RoutedMessage) =>
-        servingProviders(file.routes, message, serves, isEnabled),
-      isTestRecipient,
-    }),
-    ...{ oncePerKey, quota },
-    ...createPipeline({
-      ...{ oncePerKey, quota, store: notices, nowMs },
-      createNotice: creator.createNotice,
-      canReach: reach.canReach,
+        servingProviders(file.routes, message, serves, shared.limits.isEnabled),
     }),
   }
-  const { challenges, guessLimits, known, testRecipients } = steps
-  const code = { ...file.code, ttlMs: file.code.ttl }
-  const ofCodes = {
-    ...{ ...sending, challenges, guessLimits, known, codes, code, testRecipients },
-    links: file.links,
-  }
+  const { createNotice } = creator
+  const pipeline = createPipeline({ ...sending, createNotice, canReach: reach.canReach })
+  const all = { ...sending, ...pipeline }
   return {
-    sendCaptcha: createSendCaptcha(ofCodes),
-    workflows: createWorkflows({
-      ...ofCodes,
-      ...{ normaliseRecipient, store: notices, unseal: secrets.unseal, nowMs },
-      workflows: file.workflows,
-      ways: createSendWay({ ...ofCodes, store: notices, seal: secrets.seal }),
-    }),
-    sendNotice: createSendNotice({ ...sending, ttlMs: file.notice.ttl, nowMs }),
+    sendCaptcha: createSendCaptcha(all),
+    sendNotice: createSendNotice({ ...all, ttlMs: file.notice.ttl }),
+    workflows: createWorkflows({ ...all, workflows: file.workflows, ways: createSendWay(all) }),
   }
 }
 
 /** The check of typed codes, and the passes of right codes. */
-async function composeChecking(shared: Shared, steps: Sends) {
-  const { closers, metrics, secrets } = shared
-  const { database, redis, keyPrefix } = shared.servers
-  const { events, wantedEvents, codes, notices } = shared.stores
-  const { normaliseRecipient, testRecipients, challenges, guessLimits, recorder } = steps
-  const { nowMs } = database
-  const passes = await createPasses({ redis, keyPrefix, secrets, nowMs })
+async function composeChecking(shared: Shared, sends: Sends) {
+  const { closers, metrics, secrets, servers } = shared
+  const { events, wantedEvents, codes, notices: store } = shared.stores
+  const { nowMs } = servers.database
+  const passes = await createPasses({ ...servers, secrets, nowMs })
   closers.onClose(() => passes.close())
   const endCode: EndCode = async ({ channel, to }, { noticeId: id, codeId }, end) => {
-    if (id) await notices.endCode({ id, end, hashes: secrets.recipientHashes(channel, to) })
-    if (codeId) await notices.endVerification(codeId, end)
+    if (id) await store.endCode({ id, end, hashes: secrets.recipientHashes(channel, to) })
+    if (codeId) await store.endVerification(codeId, end)
   }
   const captchaEvents = createCaptchaEvents({
-    types: wantedEvents,
-    write: events.add,
-    ...{ endCode, nowMs },
+    ...{ endCode, types: wantedEvents, write: events.add, nowMs },
   })
   closers.onClose(() => captchaEvents.close())
-  const findCaptcha = createFindCaptcha({ ...steps, store: notices, codes })
-  const checkCaptcha = createCheckCaptcha({
-    ...{ normaliseRecipient, testRecipients, challenges, codes, findCaptcha },
-    limits: guessLimits,
-    code: shared.config.file.code,
-    known: steps.known,
+  const findCaptcha = createFindCaptcha({ ...sends, store, codes })
+  const checking = {
+    ...{ ...sends, endCode, findCaptcha, codes, passes, metrics, nowMs, events: captchaEvents },
+    limits: sends.guessLimits,
+  }
+  const { code } = shared.config.file
+  const onChecked = sends.recorder.checked
+  return {
     passes,
-    metrics,
-    nowMs,
-    events: captchaEvents,
-    onChecked: recorder.checked,
-  })
-  const cancelCaptcha = createCancelCaptcha({
-    ...{ findCaptcha, codes, endCode, testRecipients },
-    limits: guessLimits,
-    events: captchaEvents,
-  })
-  return { checkCaptcha, cancelCaptcha, passes }
+    checkCaptcha: createCheckCaptcha({ ...checking, code, onChecked }),
+    cancelCaptcha: createCancelCaptcha(checking),
+  }
 }
 
 /** The look-up and reset of a recipient. */
-function composeSupport(shared: Shared, { quota, decisions, known }: Steps) {
-  const { notices: store, codes } = shared.stores
-  const { limiter, policies } = shared.limits
-  const { secrets } = shared
-  const operations = createOperations(shared.servers.database)
-  const { suppressions } = shared.stores
-  const support = createSupport({
-    ...{ store, operations, suppressions, decisions, codes, known, limiter, quota, secrets },
-    policies,
-  })
-  return { ...support, operations }
+function composeSupport({ servers, stores, secrets, limits }: Shared, steps: Steps) {
+  const operations = createOperations(servers.database)
+  const { notices: store, codes, suppressions } = stores
+  const rows = { store, codes, suppressions, operations }
+  return { ...createSupport({ ...steps, ...limits, ...rows, secrets }), operations }
 }
 
 async function openKeys({ config, servers, closers, log }: Shared) {
   const keys = createApiKeys(servers.database)
-  const bootstrapKey = config.environment.BOOTSTRAP_SECRET_KEY
-  if (bootstrapKey) {
-    const bootstrap = createBootstrap(keys.ensure, log)
-    closers.onClose(bootstrap.close)
-    await bootstrap.ensure(bootstrapKey)
-  }
+  const { BOOTSTRAP_SECRET_KEY: token } = config.environment
+  if (token) closers.onClose(await ensureBootstrapKey(token, keys.ensure, log))
   return keys
 }

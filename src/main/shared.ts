@@ -2,14 +2,12 @@
  * The parts that API and worker share, in the order of their opening: log and metrics, servers, stores, limits. `closers`
  * closes all of them, the last opened first.
  */
-import { type Closers, closeWithinMs, createClosers } from '../base/closers.ts'
-import { createLog, type Log } from '../base/log.ts'
+import { closeWithinMs, createClosers } from '../base/closers.ts'
+import { createLog } from '../base/log.ts'
 import type { RedisClient } from '../base/redis-script.ts'
-import type { SuppressFor } from '../base/suppression.ts'
 import { flushSpans } from '../base/traces.ts'
 import { createCodeStore } from '../captcha/code-store.ts'
-import type { PolicyFile } from '../config/policy-schema.ts'
-import { createSecrets, type Secrets } from '../crypto/secrets.ts'
+import { createSecrets } from '../crypto/secrets.ts'
 import { createLimiter, type Limiter, type RawPolicies } from '../limiter/index.ts'
 import { createBacklog } from '../notice/backlog.ts'
 import { claimTtlFor } from '../notice/claim.ts'
@@ -20,10 +18,10 @@ import { createReceipts } from '../notice/receipts.ts'
 import { createNoticeStore } from '../notice/store.ts'
 import { createSuppressions } from '../notice/suppressions.ts'
 import { createSandboxOutbox } from '../providers/sandbox/outbox.ts'
-import { connectServers, type Servers } from '../storage/servers.ts'
+import { connectServers } from '../storage/servers.ts'
 import { wantedEventTypes } from '../upkeep/event-dispatcher.ts'
 import type { Config } from './load-config.ts'
-import { createMetrics, type Metrics, type ProcessName } from './metrics.ts'
+import { createMetrics, type ProcessName } from './metrics.ts'
 import { createLimits } from './reloadable-limits.ts'
 
 /** Prefix of every Redis key. Tests use other values, so that their keys do not collide. */
@@ -54,8 +52,33 @@ export function openShared(
     plansOnce: processName === 'worker',
   })
   const limits = createLimits(config, servers, secrets, metrics, closers, clock)
+  const { database, redis, openRedis } = servers
+  const { recipientHashes: hashesOf } = secrets
   const suppressFor = () => limits.file().recipients.suppress
-  const stores = openStores(file, servers, secrets, metrics, log, closers, suppressFor)
+  const wantedEvents = wantedEventTypes(file.events)
+  const codes = createCodeStore(openRedis('code'), secrets, {
+    ...{ keyPrefix, ttlMs: file.code.ttl, triesPerCode: file.code.triesPerCode },
+  })
+  closers.onClose(() => codes.close())
+  const producer = createProducer(openRedis('producer'), keyPrefix)
+  closers.onClose(() => producer.close())
+  const hasSandbox = Object.values(file.providers).some(({ kind }) => kind === 'sandbox')
+  const notices = createNoticeStore(database, {
+    ...{ wantedEvents, suppressFor, claimTtlMs: claimTtlFor(file.delivery.timeout) },
+    onConverted: (conversion, count) => metrics.conversions.inc(conversion, count),
+  })
+  const events = createEventOutbox(database)
+  const stores = {
+    ...{ notices, events, codes, producer },
+    suppressions: createSuppressions(database, suppressFor, hashesOf),
+    optOuts: createOptOuts({ database, metrics, hashesOf }),
+    receipts: createReceipts(database, metrics, wantedEvents, log.receiptUnused),
+    backlog: createBacklog({ producer, notices, events }),
+    /** Types of events that are written. */
+    wantedEvents,
+    /** Messages of the sandbox provider; undefined without one. */
+    outbox: hasSandbox ? createSandboxOutbox(redis, keyPrefix) : undefined,
+  }
   return { config, closers, log, metrics, secrets, servers, stores, limits }
 }
 
@@ -79,45 +102,4 @@ export function openLimiter(
   const limiter = createLimiter({ policies, redis, keyPrefix, subjectKey: secrets.limiterKey })
   closers.onClose(() => limiter.close())
   return limiter
-}
-
-function openStores(
-  file: PolicyFile,
-  { database, redis, openRedis, keyPrefix }: Servers,
-  secrets: Secrets,
-  metrics: Metrics,
-  log: Log,
-  closers: Closers,
-  suppressFor: () => SuppressFor,
-) {
-  const wantedEvents = wantedEventTypes(file.events)
-  const codes = createCodeStore(openRedis('code'), secrets, {
-    keyPrefix,
-    ttlMs: file.code.ttl,
-    triesPerCode: file.code.triesPerCode,
-  })
-  closers.onClose(() => codes.close())
-  const producer = createProducer(openRedis('producer'), keyPrefix)
-  closers.onClose(() => producer.close())
-  const hasSandbox = Object.values(file.providers).some(({ kind }) => kind === 'sandbox')
-  const notices = createNoticeStore(database, {
-    claimTtlMs: claimTtlFor(file.delivery.timeout),
-    ...{ wantedEvents, suppressFor },
-    onConverted: (conversion, count) => metrics.conversions.inc(conversion, count),
-  })
-  const events = createEventOutbox(database)
-  return {
-    notices,
-    suppressions: createSuppressions(database, suppressFor, secrets.recipientHashes),
-    optOuts: createOptOuts({ database, metrics, hashesOf: secrets.recipientHashes }),
-    receipts: createReceipts(database, metrics, wantedEvents, log.receiptUnused),
-    events,
-    backlog: createBacklog({ producer, notices, events }),
-    /** Types of events that are written. */
-    wantedEvents,
-    codes,
-    producer,
-    /** Messages of the sandbox provider; undefined without one. */
-    outbox: hasSandbox ? createSandboxOutbox(redis, keyPrefix) : undefined,
-  }
 }

@@ -136,7 +136,7 @@ export function createReadMessage(deps: {
 }
 
 /** The members of every accepted answer, in the order of the documentation. */
-export function acceptedAs(
+export function acceptedOf(
   { id, channel, to, expiresAt }: Omit<CreatedNotice, 'createdAt'>,
   ofKind: Partial<Accepted>,
   resendAtMs: number,

@@ -12,7 +12,7 @@ import type { Fields, Quota } from '../rules/quota.ts'
 import { type Limited, limitedBy, type Refused } from '../rules/refused.ts'
 import type { CreateNotice, Params, PreparedNotice } from './create.ts'
 import type { NoticeDraft } from './insert.ts'
-import { type Accepted, acceptedAs, type SendOutcome } from './message.ts'
+import { type Accepted, acceptedOf, type SendOutcome } from './message.ts'
 import type { OncePerKey } from './once-per-key.ts'
 import type { NoticeStore } from './store.ts'
 
@@ -124,7 +124,7 @@ export function createPipeline(deps: {
     const row = await store.adopt(notice.app, notice.id)
     if (!row || (await steps.isAlive?.(notice, row.isOpen)) === false) return undefined
     const retryInMs = await quota.nextInMs(policy, fields)
-    return acceptedAs({ ...notice, ...row }, await steps.answer(notice), nowMs() + retryInMs)
+    return acceptedOf({ ...notice, ...row }, await steps.answer(notice), nowMs() + retryInMs)
   }
 
   async function make(
@@ -175,7 +175,7 @@ export function createPipeline(deps: {
       keepAll()
       await prepared?.afterCommit()
       const resendAtMs = created.createdAt.getTime() + decision.nextInMs
-      return acceptedAs(created, await answering, resendAtMs)
+      return acceptedOf(created, await answering, resendAtMs)
     } catch (error) {
       if (isRepeated) keepAll()
       throw error
