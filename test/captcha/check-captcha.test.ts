@@ -155,7 +155,7 @@ const byRecipient = { name: 'guesses', key: '{channel}:{to}:{ip}', lockout }
 const roomy = { name: 'budget', key: '{to}', sliding: '20 per 24h' }
 
 test('each result is returned and counted; a pass is recorded with its notice', async () => {
-  const { remember, guess, results, announced } = await openRoom([byRecipient])
+  const { ownerWithCode, remember, guess, results, announced } = await openRoom([byRecipient])
   const owner = newOwner()
   const id = await remember(owner, '0042')
   expect(await guess(owner, '0043')).toEqual({ outcome: 'code_mismatch', triesLeft: 4 })
@@ -169,8 +169,7 @@ test('each result is returned and counted; a pass is recorded with its notice', 
     pass: 'a pass',
   })
   expect(announced).toEqual([`passed ${owner.to} ${id}`])
-  const other = newOwner()
-  await remember(other, '0042')
+  const other = await ownerWithCode()
   for (let guesses = 0; guesses < 3; guesses++) await guess(other, '0000')
   expect(await guess(other, '0000')).toMatchObject({
     outcome: 'locked',
@@ -272,9 +271,8 @@ test('rules that only observe, or ask for a challenge, are no lock, so a wrong g
 })
 
 test('a send reports how long checks are locked for this recipient and address, and for no other', async () => {
-  const { remember, guess, limits } = await openRoom([byRecipient])
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const { ownerWithCode, guess, limits } = await openRoom([byRecipient])
+  const owner = await ownerWithCode()
   for (const _ of [1, 2]) await guess(owner, '0000')
   expect(await limits.waitMsOf(owner, origin)).toBe(0)
   await guess(owner, '0000')
@@ -400,10 +398,9 @@ test('a page that has solved a challenge: the rule that asks for one does not re
 })
 
 test('right codes take nothing from a rule with `refund: passed`: a crowd behind one address signs in', async () => {
-  const { remember, guess, used } = await openRoom([], { checkRules: [perAddress] })
+  const { ownerWithCode, guess, used } = await openRoom([], { checkRules: [perAddress] })
   for (let person = 0; person < 12; person++) {
-    const owner = newOwner()
-    await remember(owner, '0042')
+    const owner = await ownerWithCode()
     expect(await guess(owner, '0042', { origin: page })).toMatchObject({ outcome: 'passed' })
     await eventually(async () => expect(await used(owner, page.ip, 'browser-check')).toEqual([0]))
   }
@@ -447,17 +444,15 @@ test('a guess that was refused is not compared: it takes no try of the code', as
 })
 
 test('an answer to a challenge is given back where nothing was compared because of the limits or a server, and else used up', async () => {
-  const { remember, guess, gaveBack } = await openRoom([
+  const { ownerWithCode, guess, gaveBack } = await openRoom([
     { name: 'r', key: '{to}', sliding: '2 per 1h' },
   ])
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const owner = await ownerWithCode()
   await guess(owner, '0000')
   await guess(owner, '0042')
   await guess(owner, '0042')
   expect(gaveBack).toHaveLength(0)
-  const other = newOwner()
-  await remember(other, '0042')
+  const other = await ownerWithCode()
   for (const _ of [1, 2]) await guess(other, '0000')
   expect(await guess(other, '0042')).toMatchObject({ outcome: 'limited' })
   expect(gaveBack).toHaveLength(1)
@@ -499,9 +494,8 @@ test('a budget of guesses that asks for a challenge: a right code takes nothing 
 })
 
 test('only a pass forgives: a mismatch and a new code leave the count', async () => {
-  const { remember, guess, used } = await openRoom([byRecipient])
-  const owner = newOwner()
-  await remember(owner, '0042')
+  const { ownerWithCode, remember, guess, used } = await openRoom([byRecipient])
+  const owner = await ownerWithCode()
   await guess(owner, '0043')
   await remember(owner, '0044')
   await guess(owner, '0043')
@@ -558,8 +552,7 @@ test.each([
   ['a code of another length', {}, '00042'],
 ])('%s: answered before anything is compared or counted', async (_, over, code = '0042') => {
   const room = await openRoom([byRecipient], { over: over as Partial<Deps> })
-  const owner = newOwner()
-  await room.remember(owner, '0042')
+  const owner = await room.ownerWithCode()
   const { outcome } = await room.guess(owner, code)
   expect(['invalid_recipient', 'challenge_required', 'invalid_request']).toContain(outcome)
   expect({
@@ -572,8 +565,7 @@ test.each([
 test('a test recipient: a wrong guess is counted, recorded and announced like any, a right one is not', async () => {
   const testRecipients = { isTestRecipient: () => true }
   const room = await openRoom([byRecipient], { over: { testRecipients } })
-  const owner = newOwner()
-  await room.remember(owner, '0042')
+  const owner = await room.ownerWithCode()
   expect(await room.guess(owner, '0000')).toMatchObject({ outcome: 'code_mismatch' })
   expect(await room.guess(owner, '0042')).toMatchObject({ outcome: 'passed' })
   expect(room.recorded).toEqual(['mismatch'])

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { apiKey } from '../tools/api-key.ts'
 import { newPhone, otherThan } from '../tools/people.ts'
-import { noLimits, type RequestOptions, startPostern } from '../tools/postern.ts'
+import { noLimits, type Reply, type RequestOptions, startPostern } from '../tools/postern.ts'
 import { eventually } from '../tools/wait.ts'
 
 const lockout = { limit: 3, window: '5m', lock: '15m' }
@@ -29,6 +29,8 @@ async function sent(to = newPhone()): Promise<{ to: string; id: string; code: st
   const { authenticationId: id } = (await sendTo(to)).body
   return { to, id, code: await postern.codeFor(id) }
 }
+
+const told = ({ status, body }: Reply) => [status, body.code]
 
 async function failed(to?: string) {
   const made = await sent(to)
@@ -87,8 +89,7 @@ describe('the text', () => {
     [['{{code}}']],
   ])('%j → 400, nothing sent', async (message) => {
     const to = newPhone()
-    const { status, body } = await sendTo(to, message as string)
-    expect([status, body.code]).toEqual([400, 'INVALID_ARGUMENT'])
+    expect(told(await sendTo(to, message as string))).toEqual([400, 'INVALID_ARGUMENT'])
     expect(await postern.messages(to)).toEqual([])
   })
 
@@ -101,10 +102,10 @@ describe('limits', () => {
   test('20 concurrent sends to one number: as many codes as maxCodes, the others are MAX_OTP_CODES_EXCEEDED', async () => {
     const to = newPhone()
     const replies = await Promise.all(Array.from({ length: 20 }, () => sendTo(to)))
-    const told = replies.map(({ status, body }) => [status, body.code])
-    expect(told.filter(([status]) => status === 200)).toHaveLength(3)
+    const answers = replies.map(told)
+    expect(answers.filter(([status]) => status === 200)).toHaveLength(3)
     const refused = [403, ofProduct('MAX_OTP_CODES_EXCEEDED')]
-    expect(told.filter(([status]) => status !== 200)).toEqual(Array(17).fill(refused))
+    expect(answers.filter(([status]) => status !== 200)).toEqual(Array(17).fill(refused))
     expect((await sendTo(newPhone())).status).toBe(200)
   })
 
@@ -138,15 +139,13 @@ describe('ids', () => {
     const { to, id, code } = await failed()
     const expectFailed = async () => {
       for (const typed of [code, otherThan(code), 'ABC123']) {
-        const { status, body } = await validate(id, typed)
-        expect([status, body.code]).toEqual([400, ofProduct('VERIFICATION_FAILED')])
+        expect(told(await validate(id, typed))).toEqual([400, ofProduct('VERIFICATION_FAILED')])
       }
     }
     await expectFailed()
     const { id: newer, code: newCode } = await sent(to)
     await expectFailed()
-    const locked = await validate(newer, newCode)
-    expect([locked.status, locked.body.code]).toEqual([429, 'TOO_MANY_REQUESTS'])
+    expect(told(await validate(newer, newCode))).toEqual([429, 'TOO_MANY_REQUESTS'])
     const { client, prefix } = postern.redis
     for (const key of await client.keys(`${prefix}*`)) await client.del(key)
     await expectFailed()
@@ -206,7 +205,7 @@ describe('ids', () => {
         [randomUUID(), 'x', '../..', "'; --"].map((made) => validate(made, '1234')),
       )),
     ]
-    for (const { status, body } of refused) expect([status, body.code]).toEqual([404, 'NOT_FOUND'])
+    for (const reply of refused) expect(told(reply)).toEqual([404, 'NOT_FOUND'])
     expect((await validate(id, code)).status).toBe(204)
   })
 
@@ -226,8 +225,7 @@ describe('callers', () => {
     ['operator', {}],
   ] as const)('a %s key → 403 PERMISSION_DENIED', async (kind, more) => {
     const key = await apiKey(postern.database, { kind, ...more })
-    const { status, body } = await sendTo(newPhone(), undefined, { key })
-    expect([status, body.code]).toEqual([403, 'PERMISSION_DENIED'])
+    expect(told(await sendTo(newPhone(), undefined, { key }))).toEqual([403, 'PERMISSION_DENIED'])
   })
 
   test('the key is checked before a byte of the body: 10 MB without a key → 401; with one → 400', async () => {
@@ -241,8 +239,7 @@ describe('callers', () => {
   test.each(['{', '[]', 'null', '1', '"x"', '{"phoneNumber":', '\ufeff{}', '[['.repeat(5_000)])(
     'the body %j → 400 INVALID_ARGUMENT',
     async (text) => {
-      const { status, body } = await postern.post(`${base}/send-code`, text)
-      expect([status, body.code]).toEqual([400, 'INVALID_ARGUMENT'])
+      expect(told(await postern.post(`${base}/send-code`, text))).toEqual([400, 'INVALID_ARGUMENT'])
     },
   )
 
@@ -299,22 +296,26 @@ describe('callers', () => {
   ])('%s, %s → 400 INVALID_ARGUMENT', async (type, encoding) => {
     const headers = { 'content-type': type, 'content-encoding': encoding }
     const sending = { phoneNumber: newPhone(), message: '{{code}}' }
-    const { status, body } = await postern.post(`${base}/send-code`, sending, { headers })
-    expect([status, body.code]).toEqual([400, 'INVALID_ARGUMENT'])
+    expect(told(await postern.post(`${base}/send-code`, sending, { headers }))).toEqual([
+      400,
+      'INVALID_ARGUMENT',
+    ])
   })
 
   test('x-correlator: on 404, 405, 500 and 503 too; a new one if there is none; of another form → 400', async () => {
     const headers = { 'x-correlator': 'a-1' }
     const unknown = await postern.post(`${base}/other`, {}, { headers })
-    expect([unknown.status, unknown.body.code]).toEqual([404, 'NOT_FOUND'])
+    expect(told(unknown)).toEqual([404, 'NOT_FOUND'])
     const read = await postern.get(`${base}/send-code`, { headers })
     expect([read.status, read.headers.get('allow')]).toEqual([405, 'POST'])
     for (const reply of [unknown, read]) expect(reply.headers.get('x-correlator')).toBe('a-1')
     const { headers: made } = await sendTo(newPhone())
     expect(made.get('x-correlator')).toMatch(/^[0-9a-f-]{36}$/)
     const wrong = { 'x-correlator': 'a b' }
-    const refused = await sendTo(newPhone(), undefined, { headers: wrong })
-    expect([refused.status, refused.body.code]).toEqual([400, 'INVALID_ARGUMENT'])
+    expect(told(await sendTo(newPhone(), undefined, { headers: wrong }))).toEqual([
+      400,
+      'INVALID_ARGUMENT',
+    ])
   })
 })
 
@@ -354,8 +355,7 @@ test('a country without a route → 404 NOT_FOUND, nothing sent', async () => {
       routes: { sms: [{ match: { country: 'CN' }, use: ['only'] }] },
     },
   })
-  const { status, body } = await sendTo('+33612345678', undefined, {}, other)
-  expect([status, body.code]).toEqual([404, 'NOT_FOUND'])
+  expect(told(await sendTo('+33612345678', undefined, {}, other))).toEqual([404, 'NOT_FOUND'])
   expect((await sendTo(newPhone(), undefined, {}, other)).status).toBe(200)
 })
 
