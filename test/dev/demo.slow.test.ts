@@ -169,6 +169,7 @@ test('the provider is off → the other takes over, and from the sixth on nothin
 test('the SMS fails → the form shows it with the call that began, whose code passes', async () => {
   expect(await play('call')).toMatch(/on its way\.\n.*Postern calls the phone/)
   await expect.poll(() => words('.postern-message')).toContain('The SMS failed. You get a call now')
+  expect(await words('#ways')).toMatch(/failed · after (?!0\.000 s)/)
   await page.locator('#phone .fill').click()
   await expect.poll(() => words('.postern-message')).toContain('Confirmed.')
   await page.getByRole('button', { name: 'Start over' }).click()

@@ -21,6 +21,7 @@ export interface Notice {
   attempts: { provider: string | null; at: string; outcome: string; durationMs: number }[]
   createdAt: string
   sentAt?: string
+  finishedAt?: string
 }
 
 export interface Lane {

@@ -99,15 +99,15 @@ function buildWay({ to, channel }: Notice): HTMLElement {
 }
 
 function updateWay(element: HTMLElement, notice: Notice, nowMs: number): void {
-  const { attempts, createdAt, sentAt, state } = notice
+  const { attempts, createdAt, sentAt, finishedAt, state } = notice
   const steps = [step(text('accepted'), 'good')]
   for (const { provider, outcome } of attempts) {
     const isGood = outcome === 'accepted'
     steps.push(step(`${provider ?? '?'} ${isGood ? '✓' : `✗ ${outcome}`}`, isGood ? 'good' : 'bad'))
   }
   const isOpen = state === 'pending' || state === 'sending'
-  const tookMs = (isOpen ? nowMs : Date.parse(sentAt ?? createdAt)) - Date.parse(createdAt)
-  const time = duration(Math.max(0, tookMs))
+  const endedMs = isOpen ? nowMs : Date.parse(sentAt ?? finishedAt ?? createdAt)
+  const time = duration(Math.max(0, endedMs - Date.parse(createdAt)))
   steps.push(
     isOpen
       ? step(text('waiting', { time }), 'plain')
