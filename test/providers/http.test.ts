@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { Message, SendResult } from '../../src/providers/provider.ts'
 import http, * as given from './cases/http.ts'
+import { withProvider } from './conformance.ts'
 import { type HttpFarEnd, startHttpFarEnd } from './far-ends/http.ts'
 import { testConformance } from './test-conformance.ts'
+import { forged, malformed, never } from './vendor.ts'
 
 testConformance(given)
 
-const never = new AbortController().signal
 const message: Message = {
   ...given.conformance.message,
   noticeId: 'n-1',
@@ -22,16 +23,14 @@ async function sendBy(
   changes: Partial<Message> = {},
   answer: Answer = { status: 200, body: '{}' },
 ): Promise<{ result: SendResult; request: HttpFarEnd['requests'][number] | undefined }> {
-  const farEnd = await startHttpFarEnd(() => answer)
-  const read = http.settings.parse(settings(`http://127.0.0.1:${farEnd.port}`))
-  const provider = http.create('acme', read, { timeoutMs: 20_000, concurrency: 1, clock: () => 0 })
-  try {
+  const conformance = {
+    settings: (port: number) => settings(`http://127.0.0.1:${port}`),
+    startFarEnd: () => startHttpFarEnd(() => answer),
+  }
+  return withProvider({ default: http, conformance }, async (provider, farEnd) => {
     const result = await provider.send({ ...message, ...changes }, never)
     return { result, request: farEnd.requests[0] }
-  } finally {
-    await provider.close()
-    await farEnd.close()
-  }
+  })
 }
 
 describe('http, request', () => {
@@ -283,13 +282,8 @@ describe('http, receipts', () => {
     if (!reader) throw new Error('no reader')
     return reader
   }
-  const request = (body: string, more: object = {}) => ({
-    headers: {},
-    query: { token },
-    rawBody: Buffer.from(body),
-    receivedAt: 0,
-    ...more,
-  })
+  const usual = { headers: {}, query: { token }, receivedAt: 0 }
+  const request = (body: string, more = {}) => ({ ...usual, rawBody: Buffer.from(body), ...more })
   const report = { messageId: 12, status: 'DELIVRD' }
   const read = { messageId: '12', outcome: 'delivered', detail: 'http DELIVRD' }
 
@@ -314,7 +308,6 @@ describe('http, receipts', () => {
   })
 
   it('another token, no token, or no settings for receipts → forged', () => {
-    const forged = { ok: false, reason: 'forged' }
     const bare = http.createReceiptReader?.(http.settings.parse({ url: 'https://acme.test' }))
     for (const query of [{}, { token: 'another-token-here' }, { token: [token] }]) {
       expect(readerOf().mayBeGenuine({ headers: {}, query, receivedAt: 0 })).toBe(false)
@@ -337,7 +330,7 @@ describe('http, receipts', () => {
     const parse = (value: unknown) => readerOf().parse(request(JSON.stringify(value)))
     expect(parse({ ...report, status: 'SENT' })).toMatchObject({ ok: true, receipts: [] })
     for (const value of [null, 1, [], {}, { messageId: 1 }, { messageId: 'é', status: 'SENT' }]) {
-      expect(parse(value)).toEqual({ ok: false, reason: 'malformed' })
+      expect(parse(value)).toEqual(malformed)
     }
   })
 
@@ -357,7 +350,7 @@ describe('http, receipts', () => {
       ...expected,
       reply: { contentType: 'text/plain; charset=utf-8', body: 'SUCCESS' },
     })
-    expect(reader.parse(request('{}'))).toEqual({ ok: false, reason: 'malformed' })
+    expect(reader.parse(request('{}'))).toEqual(malformed)
   })
 
   it('states and ids are compared as text; a long number keeps its digits', () => {

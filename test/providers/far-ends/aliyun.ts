@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { Behaviour } from '../conformance.ts'
-import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
+import { json, type Refusals, startHttpFarEnd, type VendorRequest } from './http.ts'
 
 /**
  * Dysmsapi and Dypnsapi. They check signature version 3 from the request itself, and answer business errors in HTTP
@@ -54,22 +54,18 @@ export async function startAliyunFarEnd(key: { id: string; secret: string }) {
     const isPnvs = headers['x-acs-action'] === 'SendSmsVerifyCode'
     const to = query.get(isPnvs ? 'PhoneNumber' : 'PhoneNumbers') ?? ''
     const reference = query.get('OutId') ?? ''
-    switch (behaviour) {
-      case 'reject':
-        return error(200, 'isv.SMS_TEMPLATE_ILLEGAL', '该账号下找不到对应模板')
-      case 'invalid_recipient':
-        return error(200, 'isv.MOBILE_NUMBER_ILLEGAL', `${to}无效号码`)
-      case 'throttle':
-        return error(200, 'Throttling.User', 'Request was denied due to user flow control.')
-      case 'postpone':
-        return isPnvs
-          ? error(200, 'biz.FREQUENCY', 'check frequency failed')
-          : error(200, 'isv.BUSINESS_LIMIT_CONTROL', '触发小时级流控Permits:5')
-      case 'unavailable':
-        return error(503, 'ServiceUnavailable', `no service for ${to}`)
-      case 'error_inside':
-        return error(200, 'isv.OUT_OF_SERVICE', '业务停机')
+    const refusals: Refusals = {
+      reject: error(200, 'isv.SMS_TEMPLATE_ILLEGAL', '该账号下找不到对应模板'),
+      invalid_recipient: error(200, 'isv.MOBILE_NUMBER_ILLEGAL', `${to}无效号码`),
+      throttle: error(200, 'Throttling.User', 'Request was denied due to user flow control.'),
+      postpone: isPnvs
+        ? error(200, 'biz.FREQUENCY', 'check frequency failed')
+        : error(200, 'isv.BUSINESS_LIMIT_CONTROL', '触发小时级流控Permits:5'),
+      unavailable: error(503, 'ServiceUnavailable', `no service for ${to}`),
+      error_inside: error(200, 'isv.OUT_OF_SERVICE', '业务停机'),
     }
+    const refusal = refusals[behaviour]
+    if (refusal) return refusal
     records.push({
       OutId: reference,
       PhoneNum: to,

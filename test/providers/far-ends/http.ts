@@ -24,6 +24,9 @@ export interface VendorAnswer {
   readonly complaint?: string
 }
 
+/** The answers of a vendor that takes no message. */
+export type Refusals = Partial<Record<Behaviour, VendorAnswer>>
+
 export type Vendor = (request: VendorRequest, behaviour: Behaviour) => VendorAnswer
 
 export type HttpFarEnd = FarEnd & {

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { Behaviour } from '../conformance.ts'
-import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
+import { json, type Refusals, startHttpFarEnd, type VendorRequest } from './http.ts'
 
 /** SendEmail of SES's API v2: checks the signature from the request itself, and names errors in a header. */
 export async function startSesFarEnd(key: { id: string; secret: string }) {
@@ -13,16 +13,14 @@ export async function startSesFarEnd(key: { id: string; secret: string }) {
 
   // biome-ignore lint/suspicious/noExplicitAny: JSON of the request
   function answer(asked: any, behaviour: Behaviour) {
-    switch (behaviour) {
-      case 'reject':
-        return failed(400, 'MessageRejected')
-      case 'throttle':
-        return failed(429, 'TooManyRequestsException')
-      case 'unavailable':
-        return failed(503, 'ServiceUnavailable')
-      case 'error_inside':
-        return failed(400, 'SendingPausedException:http://internal.amazon.com/coral/')
+    const refusals: Refusals = {
+      reject: failed(400, 'MessageRejected'),
+      throttle: failed(429, 'TooManyRequestsException'),
+      unavailable: failed(503, 'ServiceUnavailable'),
+      error_inside: failed(400, 'SendingPausedException:http://internal.amazon.com/coral/'),
     }
+    const refusal = refusals[behaviour]
+    if (refusal) return refusal
     const [to] = asked.Destination.ToAddresses
     const reference = asked.EmailTags[0].Value
     mails.push(Buffer.from(asked.Content.Raw.Data, 'base64').toString())

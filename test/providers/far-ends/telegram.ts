@@ -1,5 +1,5 @@
 import type { Behaviour } from '../conformance.ts'
-import { json, startHttpFarEnd } from './http.ts'
+import { json, type Refusals, startHttpFarEnd } from './http.ts'
 
 /** The Gateway API: a request is opened and billed, and its one message is sent. */
 export function startTelegramFarEnd(token: string) {
@@ -41,16 +41,14 @@ export function startTelegramFarEnd(token: string) {
   function sendVerificationMessage(asked: Record<string, string>, behaviour: Behaviour) {
     const complaint = complaintAbout(asked)
     if (complaint) return { ...no(complaint), complaint }
-    switch (behaviour) {
-      case 'reject':
-        return no('PAYLOAD_INVALID')
-      case 'throttle':
-        return no('FLOOD_WAIT_7')
-      case 'unavailable':
-        return json(503, { error: `try again for ${asked.phone_number}` })
-      case 'error_inside':
-        return no('BALANCE_NOT_ENOUGH')
+    const refusals: Refusals = {
+      reject: no('PAYLOAD_INVALID'),
+      throttle: no('FLOOD_WAIT_7'),
+      unavailable: json(503, { error: `try again for ${asked.phone_number}` }),
+      error_inside: no('BALANCE_NOT_ENOUGH'),
     }
+    const refusal = refusals[behaviour]
+    if (refusal) return refusal
     const { request_id, phone_number: to = '', payload: reference = '' } = asked
     requests.set(request_id as string, true)
     const sent = yes({ request_id, phone_number: to, request_cost: 0, payload: reference })

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { Behaviour } from '../conformance.ts'
-import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
+import { json, type Refusals, startHttpFarEnd, type VendorRequest } from './http.ts'
 
 /** SMS v20210111: every answer is HTTP 200, with separate errors of the call and of the number. */
 export async function startTencentFarEnd(key: { id: string; secret: string }) {
@@ -27,20 +27,16 @@ export async function startTencentFarEnd(key: { id: string; secret: string }) {
   function answer(parameters: Record<string, string & string[]>, behaviour: Behaviour) {
     const to = parameters.PhoneNumberSet?.[0] ?? ''
     const reference = parameters.SessionContext ?? ''
-    switch (behaviour) {
-      case 'reject':
-        return failed('FailedOperation.TemplateIncorrectOrUnapproved')
-      case 'invalid_recipient':
-        return status(to, reference, 'InvalidParameterValue.IncorrectPhoneNumber')
-      case 'throttle':
-        return failed('RequestLimitExceeded')
-      case 'postpone':
-        return status(to, reference, 'LimitExceeded.PhoneNumberThirtySecondLimit')
-      case 'unavailable':
-        return json(502, { Response: { Error: { Code: 'InternalError', Message: to } } })
-      case 'error_inside':
-        return status(to, reference, 'FailedOperation.InsufficientBalanceInSmsPackage')
+    const refusals: Refusals = {
+      reject: failed('FailedOperation.TemplateIncorrectOrUnapproved'),
+      invalid_recipient: status(to, reference, 'InvalidParameterValue.IncorrectPhoneNumber'),
+      throttle: failed('RequestLimitExceeded'),
+      postpone: status(to, reference, 'LimitExceeded.PhoneNumberThirtySecondLimit'),
+      unavailable: json(502, { Response: { Error: { Code: 'InternalError', Message: to } } }),
+      error_inside: status(to, reference, 'FailedOperation.InsufficientBalanceInSmsPackage'),
     }
+    const refusal = refusals[behaviour]
+    if (refusal) return refusal
     records.push({
       SessionContext: reference,
       PhoneNumber: to,

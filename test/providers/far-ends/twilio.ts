@@ -1,5 +1,5 @@
 import type { Behaviour } from '../conformance.ts'
-import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
+import { json, type Refusals, startHttpFarEnd, type VendorRequest } from './http.ts'
 
 /** The Messages API and the Calls API: 201 with a sid, or an error object with its own number. */
 export function startTwilioFarEnd(accountSid: string, authToken: string) {
@@ -41,22 +41,17 @@ function answer(form: URLSearchParams, behaviour: Behaviour, prefix: 'SM' | 'CA'
   const reference = callback ? (new URL(callback).searchParams.get('noticeId') ?? '') : ''
   const sid = `${prefix}${Buffer.from(reference).toString('hex').slice(0, 32)}`
   const message = { sid, status: 'queued', to, body: form.get('Body'), error_code: null }
-  switch (behaviour) {
-    case 'reject':
-      return error(400, 21617, 'The concatenated message body exceeds the 1600 character limit')
-    case 'invalid_recipient':
-      return error(400, 21211, `The 'To' number ${to} is not a valid phone number.`)
-    case 'throttle':
-      return { ...error(429, 20429, 'Too Many Requests') }
-    case 'postpone':
-      return json(201, { ...message, status: 'failed', error_code: 30003 })
-    case 'unavailable':
-      return error(503, 20503, `Service unavailable for ${to}`)
-    case 'error_inside':
-      return json(201, { ...message, status: 'failed', error_code: 30006 })
-    default:
-      return { ...json(201, message), taken: { reference, to } }
+  const refusals: Refusals = {
+    reject: error(400, 21617, 'The concatenated message body exceeds the 1600 character limit'),
+    invalid_recipient: error(400, 21211, `The 'To' number ${to} is not a valid phone number.`),
+    throttle: { ...error(429, 20429, 'Too Many Requests') },
+    postpone: json(201, { ...message, status: 'failed', error_code: 30003 }),
+    unavailable: error(503, 20503, `Service unavailable for ${to}`),
+    error_inside: json(201, { ...message, status: 'failed', error_code: 30006 }),
   }
+  const refusal = refusals[behaviour]
+  if (refusal) return refusal
+  return { ...json(201, message), taken: { reference, to } }
 }
 
 function error(status: number, code: number, message: string) {

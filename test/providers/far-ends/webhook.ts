@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import type { Behaviour } from '../conformance.ts'
-import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
+import { json, type Refusals, startHttpFarEnd, type VendorRequest } from './http.ts'
 
 /** The carrier service of an operator. It checks the Standard Webhooks signature with its own code. */
 export function startWebhookFarEnd(secret: string) {
@@ -26,18 +26,14 @@ function complaintAbout({ method, headers, body }: VendorRequest, secret: string
 
 function answer({ body }: VendorRequest, behaviour: Behaviour) {
   const { noticeId, to } = JSON.parse(body)
-  switch (behaviour) {
-    case 'reject':
-      return json(422, { error: `no template for ${to}` })
-    case 'throttle':
-      return json(429, {}, { 'retry-after': '7' })
-    case 'postpone':
-      return json(429, { about: 'recipient' }, { 'retry-after': '7' })
-    case 'unavailable':
-      return json(503, { error: `${to} must wait` })
-    case 'error_inside':
-      return json(409, { error: 'not like this' })
-    default:
-      return { ...json(200, { id: `carrier-${noticeId}` }), taken: { reference: noticeId, to } }
+  const refusals: Refusals = {
+    reject: json(422, { error: `no template for ${to}` }),
+    throttle: json(429, {}, { 'retry-after': '7' }),
+    postpone: json(429, { about: 'recipient' }, { 'retry-after': '7' }),
+    unavailable: json(503, { error: `${to} must wait` }),
+    error_inside: json(409, { error: 'not like this' }),
   }
+  const refusal = refusals[behaviour]
+  if (refusal) return refusal
+  return { ...json(200, { id: `carrier-${noticeId}` }), taken: { reference: noticeId, to } }
 }

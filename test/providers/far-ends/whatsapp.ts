@@ -1,5 +1,5 @@
 import type { Behaviour } from '../conformance.ts'
-import { json, startHttpFarEnd, type VendorRequest } from './http.ts'
+import { json, type Refusals, startHttpFarEnd, type VendorRequest } from './http.ts'
 
 /** The Cloud API: a message with an approved authentication template, or an error object with its own number. */
 export function startWhatsappFarEnd(phoneNumberId: string, accessToken: string) {
@@ -36,26 +36,20 @@ function answer(
   { to, biz_opaque_callback_data: reference }: { to: string; biz_opaque_callback_data: string },
   behaviour: Behaviour,
 ) {
-  switch (behaviour) {
-    case 'reject':
-      return error(404, 132001, `Template name does not exist for ${to}`)
-    case 'invalid_recipient':
-      return error(400, 131026, `Message undeliverable to ${to}`)
-    case 'throttle':
-      return error(429, 130429, 'Rate limit hit')
-    case 'postpone':
-      return error(400, 131056, `Too many messages to ${to}`)
-    case 'unavailable':
-      return error(503, 2, 'Service temporarily unavailable')
-    case 'error_inside':
-      return json(200, { error: { message: 'Access token has expired', code: 190 } })
-    default: {
-      const contacts = [{ input: to, wa_id: to.slice(1) }]
-      const messages = [{ id: `wamid.${reference}`, message_status: 'accepted' }]
-      const sent = json(200, { messaging_product: 'whatsapp', contacts, messages })
-      return { ...sent, taken: { reference, to } }
-    }
+  const refusals: Refusals = {
+    reject: error(404, 132001, `Template name does not exist for ${to}`),
+    invalid_recipient: error(400, 131026, `Message undeliverable to ${to}`),
+    throttle: error(429, 130429, 'Rate limit hit'),
+    postpone: error(400, 131056, `Too many messages to ${to}`),
+    unavailable: error(503, 2, 'Service temporarily unavailable'),
+    error_inside: json(200, { error: { message: 'Access token has expired', code: 190 } }),
   }
+  const refusal = refusals[behaviour]
+  if (refusal) return refusal
+  const contacts = [{ input: to, wa_id: to.slice(1) }]
+  const messages = [{ id: `wamid.${reference}`, message_status: 'accepted' }]
+  const sent = json(200, { messaging_product: 'whatsapp', contacts, messages })
+  return { ...sent, taken: { reference, to } }
 }
 
 export function error(status: number, code: number, message: string) {
