@@ -65,10 +65,7 @@ test.each(docsPages.filter((page) => page.startsWith('docs/zh/') && !isShorter(p
   },
 )
 
-const consoleWords = {
-  'docs/support.md': words.en.console,
-  'docs/zh/support.md': words.zh.console,
-}
+const consoleWords = { 'docs/support.md': words.en.console, 'docs/zh/support.md': words.zh.console }
 
 test.each(Object.entries(consoleWords))(
   '%s names pages, parts and figures of the console by its own labels',

@@ -17,10 +17,7 @@ import { repositoryRoot } from '../tools/source-files.ts'
 import { eventually } from '../tools/wait.ts'
 import { drawPanel } from './draw-panel.ts'
 
-const shown = {
-  'panel-refused': 'Refused, by policy and rule',
-  'panel-checks': 'Checks by result',
-}
+const shown = { 'panel-refused': 'Refused, by policy and rule', 'panel-checks': 'Checks by result' }
 
 interface Panel {
   readonly title: string
@@ -32,10 +29,7 @@ const { panels } = JSON.parse(
 ) as { panels: Panel[] }
 
 test('an attack, as the dashboard shows it', { timeout: 180_000 }, async () => {
-  const env = processEnv({
-    redis: await testRedis(),
-    database: await testDatabase(),
-  })
+  const env = processEnv({ redis: await testRedis(), database: await testDatabase() })
   const processes = [await startProcess('api', { env }), await startProcess('worker', { env })]
   const [api] = processes
   const prometheus = await startPrometheus({

@@ -1,12 +1,9 @@
 /** The themes in docs/code-field.md: each is readable and has a picture. DOCS_IMAGES=1 draws the pictures again. */
 import { statSync } from 'node:fs'
-import type { Browser } from 'playwright-core'
-import { beforeAll, expect, test } from 'vitest'
-import { launchBrowser } from '../tools/browser.ts'
+import { expect, test } from 'vitest'
 import { textOf } from '../tools/markdown.ts'
-import { type Postern, startPostern } from '../tools/postern.ts'
 import { repositoryRoot } from '../tools/source-files.ts'
-import { axe, openField, partsOf, said, wrongFor } from '../web/field-page.ts'
+import { axe, partsOf, said, startField, typeRight, wrongFor } from '../web/field-page.ts'
 
 const maxPictureBytes = 15_000
 const row = /^\| (\w+) \| (?:`([^`]+)`)? ?\| !\[[^\]]+\]\((images\/field-\w+\.png)\) \|$/gm
@@ -15,13 +12,7 @@ const themes = [...textOf('docs/code-field.md').matchAll(row)].map(
 )
 
 let numbers = 0
-let browser: Browser
-let postern: Postern
-beforeAll(async () => {
-  browser = await launchBrowser()
-  const captcha = [{ name: 'recipient', key: '{channel}:{to}', sliding: '1 per 60s' }]
-  postern = await startPostern({ policyFile: { policies: { captcha, notice: [], check: [] } } })
-})
+const { postern, open } = await startField()
 
 test('there are some', () => expect(themes.length).toBeGreaterThan(3))
 
@@ -29,7 +20,7 @@ test.each(themes)(
   '$name: it can be read in every state, light and dark',
   async ({ style, picture }) => {
     for (const colorScheme of ['light', 'dark'] as const) {
-      const page = await openField(browser, postern, {
+      const page = await open({
         attributes: `channels="sms" style="${style}"`,
         context: { colorScheme, reducedMotion: 'reduce', viewport: { width: 520, height: 300 } },
         // A page has the field's colour scheme.
@@ -56,8 +47,7 @@ test.each(themes)(
       await partsOf(page).code.fill(wrongFor(code))
       await said(page).toContain('wrong')
       expect(await axe(page)).toEqual([])
-      await partsOf(page).code.fill(code)
-      await said(page).toBe('Confirmed.')
+      await typeRight(page, code)
       expect(await axe(page)).toEqual([])
     }
     expect(statSync(`${repositoryRoot}docs/${picture}`).size).toBeLessThanOrEqual(maxPictureBytes)

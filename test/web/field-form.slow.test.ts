@@ -1,26 +1,12 @@
 /** The field as an input of its form: its state for the browser, and the form that it submits. */
-import type { Browser, Page } from 'playwright-core'
-import { beforeAll, describe, expect, test } from 'vitest'
-import { launchBrowser } from '../tools/browser.ts'
-import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
-import { openField, partsOf, said, wrongFor } from './field-page.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+import { partsOf, said, startField, wrongFor } from './field-page.ts'
 
-let browser: Browser
-let postern: Postern
-beforeAll(async () => {
-  browser = await launchBrowser()
-  postern = await startPostern({ policyFile: { policies: noLimits } })
-})
+const { open, sendTo: sendToAny } = await startField([])
 
 const to = 'ada@shop.example'
-/** Sends a code there and returns it. */
-async function sendTo(page: Page): Promise<string> {
-  await partsOf(page).address.fill(to)
-  await partsOf(page).send.click()
-  await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
-  const { id } = (await page.evaluate('seen.at(-1)')) as { id: string }
-  return postern.codeFor(id)
-}
+const sendTo = (page: Page) => sendToAny(page, to)
 const isValid = (page: Page) =>
   page.evaluate(`(() => {
     const field = document.querySelector('postern-code')
@@ -49,10 +35,7 @@ describe('`required` is known to the browser', () => {
     ['en', 'Confirm this with a code first.'],
     ['zh-CN', '请先完成验证码验证。'],
   ])('%s: the field and its form are invalid until a code passed', async (lang, message) => {
-    const page = await openField(browser, postern, {
-      lang,
-      attributes: 'channels="email" required',
-    })
+    const page = await open({ lang, attributes: 'channels="email" required' })
     const missing = { valueMissing: true, message, form: false, selector: true }
     await expect.poll(() => isValid(page)).toEqual(missing)
     const code = await sendTo(page)
@@ -66,7 +49,7 @@ describe('`required` is known to the browser', () => {
   })
 
   test('a text of the page, and a language that changes', async () => {
-    const page = await openField(browser, postern, { attributes: 'required' })
+    const page = await open({ attributes: 'required' })
     const field = `document.querySelector('postern-code')`
     await page.evaluate(`${field}.lang = 'zh'`)
     await expect.poll(() => isValid(page)).toMatchObject({ message: '请先完成验证码验证。' })
@@ -75,7 +58,7 @@ describe('`required` is known to the browser', () => {
   })
 
   test('a script that asks whether the form is valid changes nothing that a person sees', async () => {
-    const page = await openField(browser, postern, { attributes: 'required' })
+    const page = await open({ attributes: 'required' })
     await partsOf(page).address.focus()
     await isValid(page)
     expect(await partsOf(page).message.textContent()).toBe('')
@@ -84,7 +67,7 @@ describe('`required` is known to the browser', () => {
 
   test('the button pressed: the browser goes to the first input that is missing, and the field names what it misses', async () => {
     const name = '<label>Name <input name="nick" required></label>'
-    const page = await openField(browser, postern, {
+    const page = await open({
       attributes: 'channels="email" required',
       body: `${name}{field}<label>Town <input name="town" required></label><button>Go</button>`,
     })
@@ -111,7 +94,7 @@ describe('`required` is known to the browser', () => {
     ['its own address: the button that sends the code', 'to="ada@shop.example"', 'postern-button'],
     ['an input of the page: that input', 'for="mine"', 'mine'],
   ])('%s has the focus', async (_, attribute, focused) => {
-    const page = await openField(browser, postern, {
+    const page = await open({
       attributes: `required ${attribute}`,
       body: '<label>Mail <input id="mine" name="mine" type="email"></label>{field}<button>Go</button>',
     })
@@ -122,10 +105,7 @@ describe('`required` is known to the browser', () => {
   })
 
   test('with `novalidate`: the form is still held', async () => {
-    const page = await openField(browser, postern, {
-      attributes: 'required',
-      body: '{field}<button>Go</button>',
-    })
+    const page = await open({ attributes: 'required', body: '{field}<button>Go</button>' })
     const submits = await countSubmits(page)
     await page.evaluate('document.forms[0].noValidate = true')
     await page.getByRole('button', { name: 'Go' }).click()
@@ -134,7 +114,7 @@ describe('`required` is known to the browser', () => {
   })
 
   test('a check without an answer: the button of the form repeats it', async () => {
-    const page = await openField(browser, postern, {
+    const page = await open({
       attributes: 'channels="email" required',
       body: '{field}<button>Go</button>',
     })
@@ -150,7 +130,7 @@ describe('`required` is known to the browser', () => {
     ['in a disabled fieldset', '<fieldset disabled>{field}</fieldset><button>Go</button>'],
     ['a button with `formnovalidate`', '{field}<button formnovalidate>Go</button>'],
   ])('%s: the form is sent, as with another input that is missing', async (_, body) => {
-    const page = await openField(browser, postern, { attributes: 'required', body })
+    const page = await open({ attributes: 'required', body })
     const submits = await countSubmits(page)
     await page.getByRole('button', { name: 'Go' }).click()
     await page.waitForURL('**/submitted')
@@ -158,9 +138,7 @@ describe('`required` is known to the browser', () => {
   })
 
   test('a reset that the page refuses keeps the code', async () => {
-    const page = await openField(browser, postern, {
-      body: '{field}<button type="reset">Clear</button>',
-    })
+    const page = await open({ body: '{field}<button type="reset">Clear</button>' })
     await page.getByText('Use email instead').click()
     await sendTo(page)
     const clear = page.getByRole('button', { name: 'Clear' })
@@ -178,10 +156,7 @@ describe('`autosubmit`', () => {
   const body = '{field}<input name="nick" required><button>Go</button>'
 
   test('a right code sends the form with its pass; a wrong one does not', async () => {
-    const page = await openField(browser, postern, {
-      attributes: 'channels="email" autosubmit',
-      body,
-    })
+    const page = await open({ attributes: 'channels="email" autosubmit', body })
     const submits = await countSubmits(page)
     await page.locator('[name=nick]').fill('x')
     const code = await sendTo(page)
@@ -202,10 +177,7 @@ describe('`autosubmit`', () => {
   })
 
   test('another input is missing: the browser shows it, and sends nothing', async () => {
-    const page = await openField(browser, postern, {
-      attributes: 'channels="email" autosubmit',
-      body,
-    })
+    const page = await open({ attributes: 'channels="email" autosubmit', body })
     const submits = await countSubmits(page)
     await partsOf(page).code.fill(await sendTo(page))
     await expect.poll(() => page.evaluate('document.activeElement.name')).toBe('nick')
@@ -216,7 +188,7 @@ describe('`autosubmit`', () => {
     ['without it', '', ''],
     ['a page that empties the field on `passed`', 'autosubmit', `onpassed`],
   ])('%s: nothing is sent', async (_, attribute, listens) => {
-    const page = await openField(browser, postern, {
+    const page = await open({
       attributes: `channels="email" ${attribute}`,
       body: '{field}<button>Go</button>',
       head:

@@ -1,17 +1,9 @@
 /** The field with an address that the page gives, in an input of the page (`for`) or as text (`to`). */
-import type { Browser, Page } from 'playwright-core'
-import { beforeAll, describe, expect, test } from 'vitest'
-import { launchBrowser } from '../tools/browser.ts'
-import { type Postern, startPostern } from '../tools/postern.ts'
-import { openField, partsOf, said } from './field-page.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+import { partsOf, said, startField, typeRight } from './field-page.ts'
 
-let browser: Browser
-let postern: Postern
-beforeAll(async () => {
-  browser = await launchBrowser()
-  const captcha = [{ name: 'recipient', key: '{channel}:{to}', sliding: '1 per 60s' }]
-  postern = await startPostern({ policyFile: { policies: { captcha, notice: [], check: [] } } })
-})
+const { postern, open } = await startField()
 
 let drawn = 0
 const newNumber = () => `1380013${String(7000 + ++drawn)}`
@@ -37,15 +29,14 @@ async function send(page: Page): Promise<void> {
   await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
 }
 async function passes(page: Page, to: string): Promise<void> {
-  await partsOf(page).code.fill(await postern.codeFor(to))
-  await said(page).toBe('Confirmed.')
+  await typeRight(page, await postern.codeFor(to))
   const passed = { type: 'passed', to }
   expect(await page.evaluate('seen.at(-1)')).toMatchObject(passed)
 }
 
 describe('the address is corrected after the first send', () => {
   test('a press on "Change number" → the input of the page has the focus, and its number gets the code', async () => {
-    const page = await openField(browser, postern, withInput('tel'))
+    const page = await open(withInput('tel'))
     await mine(page).fill(newNumber())
     await send(page)
     await change(page).click()
@@ -58,7 +49,7 @@ describe('the address is corrected after the first send', () => {
   })
 
   test('the number is corrected in the page → the field sends to it; with its first number, it leads back to that code', async () => {
-    const page = await openField(browser, postern, withInput('tel'))
+    const page = await open(withInput('tel'))
     const first = newNumber()
     await mine(page).fill(first)
     await send(page)
@@ -74,7 +65,7 @@ describe('the address is corrected after the first send', () => {
   })
 
   test('a script corrects the number → the field goes back within a second', async () => {
-    const page = await openField(browser, postern, withInput('tel'))
+    const page = await open(withInput('tel'))
     await mine(page).fill(newNumber())
     await send(page)
     await page.evaluate(`document.querySelector('#mine').value = '${newNumber()}'`)
@@ -82,7 +73,7 @@ describe('the address is corrected after the first send', () => {
   })
 
   test('the number is corrected after "Confirmed" → the form has no pass of the first number, and the field sends again', async () => {
-    const page = await openField(browser, postern, withInput('tel'))
+    const page = await open(withInput('tel'))
     await page.clock.install()
     const first = newNumber()
     await mine(page).fill(first)
@@ -107,7 +98,7 @@ describe('the address is corrected after the first send', () => {
     ['is spelled in another way', (to: string) => `+86 ${to.slice(0, 3)}-${to.slice(3)}`],
     ['is emptied', () => ''],
   ])('the number %s → the code stays, also after a reload', async (_, other) => {
-    const page = await openField(browser, postern, withInput('tel'))
+    const page = await open(withInput('tel'))
     const to = newNumber()
     await mine(page).fill(to)
     await send(page)
@@ -119,7 +110,7 @@ describe('the address is corrected after the first send', () => {
   })
 
   test('a request is under way → its code goes to the first number, then the field follows', async () => {
-    const page = await openField(browser, postern, withInput('tel'))
+    const page = await open(withInput('tel'))
     const [first, to] = [newNumber(), newNumber()]
     await page.route('**/v1/captchas', async (route) => {
       await mine(page).fill(to)
@@ -134,7 +125,7 @@ describe('the address is corrected after the first send', () => {
   })
 
   test('the number is corrected during the check → its pass is for the first number only, and the form has none', async () => {
-    const page = await openField(browser, postern, withInput('tel'))
+    const page = await open(withInput('tel'))
     const first = newNumber()
     await mine(page).fill(first)
     await send(page)
@@ -150,7 +141,7 @@ describe('the address is corrected after the first send', () => {
 
   test('`to` is the address of another person, now or after a reload → no code of the first person', async () => {
     const [first, to] = [newMail(), newMail()]
-    const page = await openField(browser, postern, { attributes: `to="${first}"` })
+    const page = await open({ attributes: `to="${first}"` })
     await send(page)
     expect(await change(page).isVisible()).toBe(false)
     await page.evaluate(`document.querySelector('postern-code').setAttribute('to', '${to}')`)
@@ -165,7 +156,7 @@ describe('the address is corrected after the first send', () => {
 
 describe('an input for a number or a mail address', () => {
   test('the channel follows the input; so does the code', async () => {
-    const page = await openField(browser, postern, withInput('text'))
+    const page = await open(withInput('text'))
     const byText = 'You will get a code by text message.'
     expect(await given(page).textContent()).toBe(byText)
     await partsOf(page).send.click()
@@ -185,7 +176,7 @@ describe('an input for a number or a mail address', () => {
   })
 
   test('a script fills the input, and the button is pressed → the code goes to that address', async () => {
-    const page = await openField(browser, postern, withInput('text'))
+    const page = await open(withInput('text'))
     const to = newMail()
     await page.evaluate(`document.querySelector('#mine').value = '${to}'`)
     await send(page)
@@ -194,7 +185,7 @@ describe('an input for a number or a mail address', () => {
 })
 
 test('the other channel is chosen → the field has its own input, also after a reload; and back', async () => {
-  const page = await openField(browser, postern, withInput('email'))
+  const page = await open(withInput('email'))
   await mine(page).fill(newMail())
   await page.getByText('Use SMS instead').click()
   const to = newNumber()

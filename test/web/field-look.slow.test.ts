@@ -1,30 +1,25 @@
 /** The look of the field: the places of its parts, also in small windows, its motion, and forced colours. */
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import { beforeAll, describe, expect, test } from 'vitest'
-import { launchBrowser } from '../tools/browser.ts'
-import { type Postern, startPostern } from '../tools/postern.ts'
-import { answerWith, axe, openField, partsOf, said, wrongFor } from './field-page.ts'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
+import {
+  answerWith,
+  ask,
+  axe,
+  openField,
+  partsOf,
+  said,
+  startField,
+  typeRight,
+  wrongFor,
+} from './field-page.ts'
 
-let browser: Browser
-let postern: Postern
-beforeAll(async () => {
-  browser = await launchBrowser()
-  const captcha = [{ name: 'recipient', key: '{channel}:{to}', sliding: '1 per 60s' }]
-  postern = await startPostern({ policyFile: { policies: { captcha, notice: [], check: [] } } })
-})
+const { browser, postern, sendTo: sendToAny } = await startField()
 
 const open = (context: BrowserContextOptions = {}, attributes = '', options = {}) =>
   openField(browser, postern, { attributes, context, ...options })
 
 let drawnNumbers = 0
-/** Sends a code and returns it. */
-async function sendTo(page: Page, to = `+86138002${38000 + ++drawnNumbers}`): Promise<string> {
-  await partsOf(page).address.fill(to)
-  await partsOf(page).send.click()
-  await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
-  const { id } = (await page.evaluate('seen.at(-1)')) as { id: string }
-  return postern.codeFor(id)
-}
+const sendTo = (page: Page, to = `+86138002${38000 + ++drawnNumbers}`) => sendToAny(page, to)
 
 async function boxOf(page: Page, selector: string) {
   const box = await page.locator(selector).boundingBox()
@@ -102,9 +97,7 @@ describe('an error is in sight', () => {
     ['400 % zoom of a window of 1280 × 1024', { width: 320, height: 256 }],
     ['a phone whose keyboard makes the window smaller', { width: 360, height: 300 }],
   ])('%s: a wrong number, a wrong code, a form that is sent too early', async (_, viewport) => {
-    const page = await open({ viewport }, 'required', {
-      body: `${far.body}<button>Go</button>`,
-    })
+    const page = await open({ viewport }, 'required', { body: `${far.body}<button>Go</button>` })
     await partsOf(page).send.click()
     await said(page).toContain('first')
     expect(await isInSight(page)).toBe(true)
@@ -183,8 +176,7 @@ describe('what moves', () => {
     const page = await open()
     const code = await sendTo(page)
     expect((await tick(page)).visibility).toBe('hidden')
-    await partsOf(page).code.fill(code)
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, code)
     expect(await turns(page)).toEqual(
       [0, 0.09, 0.18, 0.27].map((delay) => ['postern-right', `${delay}s`]),
     )
@@ -205,8 +197,7 @@ describe('what moves', () => {
     await partsOf(page).code.fill(wrongFor(code))
     await said(page).toContain('wrong')
     expect(await moving()).toBe(0)
-    await partsOf(page).code.fill(code)
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, code)
     expect(await moving()).toBe(0)
     expect((await tick(page)).visibility).toBe('visible')
     const right = await drawn(page, '.postern-message', 'color')
@@ -256,15 +247,13 @@ describe('forced colours', () => {
       expect(await border(wrong)).toBe(text)
       // The input above the digits is invisible.
       expect(await drawn(page, '.postern-code', 'borderTopWidth')).toBe('0px')
-      await partsOf(page).code.fill(code)
-      await said(page).toBe('Confirmed.')
+      await typeRight(page, code)
       expect(await border('.postern-digit')).toBe(highlight)
 
       await page.evaluate(`document.querySelector('postern-code').reset()`)
       const limited = { code: 'limited', policy: 'captcha', rule: 'a', retryAfterMs: 60_000 }
       await page.route('**/v1/captchas', answerWith(429, limited))
-      await partsOf(page).address.fill('+8613800138000')
-      await partsOf(page).send.click()
+      await ask(page, '+8613800138000')
       await said(page).toContain('Too many')
       expect(await drawn(page, '.postern-button', 'color')).toBe(gray)
       expect(await border('.postern-button')).toBe(gray)

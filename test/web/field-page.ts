@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs'
 import axeCore from 'axe-core'
 import type { Browser, BrowserContextOptions, Page, Route } from 'playwright-core'
 import { expect } from 'vitest'
+import { launchBrowser } from '../tools/browser.ts'
 import { textOf } from '../tools/markdown.ts'
-import type { Postern } from '../tools/postern.ts'
+import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 
 /** The page reserves the field's room as in docs/code-field.md. */
 export const reservedRoom = `<style>${textOf('examples/plain-form/page.css#room')}</style>`
@@ -62,14 +63,45 @@ export async function openField(
     await publishableKey(postern.database, { origins: [origin] }),
     options,
   )
-  const context = await browser.newContext(options.context)
-  releaseLater(() => context.close())
+  const context = closeLater(await browser.newContext(options.context))
   const page = await context.newPage()
   await page.route(`${origin}/page`, (route) =>
     route.fulfill({ contentType: 'text/html', body: html }),
   )
   await page.goto(`${origin}/page`)
   return page
+}
+
+/** A browser and a service, by default with one code a minute for a recipient, until the file ends. */
+export async function startField(captcha: object[] = [oneAMinute]) {
+  const browser = await launchBrowser()
+  const postern = await startPostern({ policyFile: { policies: { ...noLimits, captcha } } })
+  return {
+    browser,
+    postern,
+    open: (options?: FieldOptions) => openField(browser, postern, options),
+    /** Sends a code there and returns it. */
+    async sendTo(page: Page, to: string): Promise<string> {
+      await ask(page, to)
+      await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
+      const { id } = (await page.evaluate('seen.at(-1)')) as { id: string }
+      return postern.codeFor(id)
+    },
+  }
+}
+
+const oneAMinute = { name: 'recipient', key: '{channel}:{to}', sliding: '1 per 60s' }
+
+/** Asks for a code by the button. */
+export async function ask(page: Page, to: string): Promise<void> {
+  await partsOf(page).address.fill(to)
+  await partsOf(page).send.click()
+}
+
+/** Types the right code. */
+export async function typeRight(page: Page, code: string): Promise<void> {
+  await partsOf(page).code.fill(code)
+  await said(page).toBe('Confirmed.')
 }
 
 export const wrongFor = (code: string) => (code === '0000' ? '1111' : '0000')

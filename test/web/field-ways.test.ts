@@ -1,6 +1,6 @@
 /** The code field with several ways to the person, before a service that answers by a function of the test. */
 import type { Page } from 'playwright-core'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { launchBrowser } from '../tools/browser.ts'
 import {
   type Asked,
@@ -12,12 +12,9 @@ import {
   type Service,
   textsAtOnce,
 } from './field-mocked.ts'
-import { partsOf, said } from './field-page.ts'
+import { ask, partsOf, said } from './field-page.ts'
 
-let open: Awaited<ReturnType<typeof createMockedPages>>
-beforeAll(async () => {
-  open = await createMockedPages(await launchBrowser())
-})
+const open = await createMockedPages(await launchBrowser())
 
 const to = '+8613800138000'
 const email = 'ada@shop.test'
@@ -60,8 +57,7 @@ const laterBy = (page: Page, ms: number) =>
 
 async function send(page: Page): Promise<void> {
   id = newId()
-  await partsOf(page).address.fill(to)
-  await partsOf(page).send.click()
+  await ask(page, to)
   await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
 }
 
@@ -272,8 +268,7 @@ test('the texts did not arrive → a refusal has the sentence of the service', a
     () => refused(429, 'limited', { detail, retryAfterMs: 60_000 }),
     { texts: (route) => route.abort() },
   )
-  await partsOf(page).address.fill(to)
-  await partsOf(page).send.click()
+  await ask(page, to)
   await said(page).toContain(detail)
 })
 

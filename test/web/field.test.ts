@@ -1,6 +1,6 @@
 /** The code field in a browser, before a service that answers by a function of the test. The slow files have a real service. */
 import type { Page } from 'playwright-core'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { languages } from '../../src/i18n/languages.ts'
 import { launchBrowser } from '../tools/browser.ts'
 import {
@@ -13,12 +13,9 @@ import {
   type TextService,
   textsAtOnce,
 } from './field-mocked.ts'
-import { partsOf, said } from './field-page.ts'
+import { ask, partsOf, said, typeRight } from './field-page.ts'
 
-let open: Awaited<ReturnType<typeof createMockedPages>>
-beforeAll(async () => {
-  open = await createMockedPages(await launchBrowser())
-})
+const open = await createMockedPages(await launchBrowser())
 
 const number = '+8613800138000'
 
@@ -29,8 +26,7 @@ function later<T>() {
 }
 
 async function send(page: Page, to = number): Promise<void> {
-  await partsOf(page).address.fill(to)
-  await partsOf(page).send.click()
+  await ask(page, to)
   await expect.poll(() => partsOf(page).code.isVisible()).toBe(true)
 }
 const passOf = (page: Page) => page.evaluate(`document.querySelector('postern-code').pass`)
@@ -58,8 +54,7 @@ describe('where the focus is', () => {
     const { page, asked } = await open(`${field()}<input id="secret">`, ({ path }) =>
       path.endsWith('/check') ? passed : answer.promise,
     )
-    await partsOf(page).address.fill(number)
-    await partsOf(page).send.click()
+    await ask(page, number)
     await page.locator('#secret').pressSequentially('pass')
     answer.arrive(newCode())
     await said(page).toContain('is on its way')
@@ -71,8 +66,7 @@ describe('where the focus is', () => {
   test('the address is refused meanwhile → the focus stays there too', async () => {
     const answer = later<ReturnType<typeof newCode>>()
     const { page } = await open(`${field()}<input id="other">`, () => answer.promise)
-    await partsOf(page).address.fill('+86138')
-    await partsOf(page).send.click()
+    await ask(page, '+86138')
     await page.locator('#other').focus()
     answer.arrive(refused(422, 'invalid_recipient'))
     await said(page).toContain('not a mobile number')
@@ -137,8 +131,7 @@ describe('an answer is lost', () => {
     await send(page)
     await partsOf(page).again.click()
     await said(page).toContain('Too many codes')
-    await partsOf(page).code.fill('1234')
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, '1234')
     expect(asked.at(-1)?.body.id).toMatch(/^0/)
   })
 
@@ -164,8 +157,7 @@ describe('an answer is lost', () => {
     ['another purpose', `field.setAttribute('scene', 'login')`, false],
   ])('of a send, then %s: %j → the same Idempotency-Key: %s', async (_, change, isSame) => {
     const { page, asked } = await open(field(), () => 'lost')
-    await partsOf(page).address.fill(number)
-    await partsOf(page).send.click()
+    await ask(page, number)
     await said(page).toContain('does not answer')
     await run(page, change)
     await partsOf(page).send.click()
@@ -193,8 +185,7 @@ describe('the page changes the element', () => {
   test('after a code passed: everything that changes only its look or place → the pass stays', async () => {
     const { page } = await open(body, ({ path }) => (path.endsWith('/check') ? passed : newCode()))
     await partsOf(page).send.click()
-    await partsOf(page).code.fill('1234')
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, '1234')
     for (const [what, change] of changes) {
       await run(page, change)
       expect(await passOf(page), what).toBe(pass)
@@ -467,8 +458,7 @@ describe('the link of a message', () => {
     await said(page).toContain('A new code')
     await page.evaluate(`location.hash = 'postern-code=1234&id=${first[0]}'`)
     await said(page).toContain('This code is no longer valid.')
-    await partsOf(page).code.fill('5678')
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, '5678')
     expect(asked.at(-1)?.body).toMatchObject({ code: '5678' })
   })
 
@@ -605,8 +595,7 @@ test.each([
   async (written) => {
     const { page, asked } = await open(field('country="MX"'), () => newCode())
     await run(page, `field.addEventListener('refused', ({ detail }) => (window.refusal = detail))`)
-    await partsOf(page).address.fill(written)
-    await partsOf(page).send.click()
+    await ask(page, written)
     await said(page).toContain('Write it with +')
     expect(await page.evaluate('window.refusal')).toMatchObject({
       during: 'send',
@@ -629,8 +618,7 @@ describe('back at the number while its code is valid', () => {
     await expect.poll(() => partsOf(page).send.textContent()).toBe('Enter the code')
     await partsOf(page).address.fill('+8613900139000')
     await expect.poll(() => partsOf(page).send.textContent()).toBe('Send code')
-    await partsOf(page).address.fill(number)
-    await partsOf(page).send.click()
+    await ask(page, number)
     await partsOf(page).code.fill('1234')
     await expect.poll(() => passOf(page)).toBe(pass)
     expect(asked.map(({ path }) => path)).toEqual(['/v1/captchas', '/v1/captchas/check'])
@@ -686,8 +674,7 @@ test('a send is under way → another country can’t be chosen, so the code is 
   const answer = later<ReturnType<typeof newCode>>()
   const { page } = await open(field('countries="CN,GB"'), () => answer.promise)
   const countries = page.locator('.postern-countries')
-  await partsOf(page).address.fill('13800138000')
-  await partsOf(page).send.click()
+  await ask(page, '13800138000')
   await said(page).toBe('Sending…')
   expect(await countries.isDisabled()).toBe(true)
   answer.arrive(refused(422, 'invalid_recipient'))

@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import { createChallenge, verifySolution } from 'altcha-lib'
 import { deriveKey } from 'altcha-lib/algorithms/pbkdf2'
-import type { Browser, Page, Route } from 'playwright-core'
-import { beforeAll, describe, expect, test } from 'vitest'
+import type { Page, Route } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
 import { languages } from '../../src/i18n/languages.ts'
-import { launchBrowser } from '../tools/browser.ts'
 import { listen } from '../tools/listen.ts'
-import { noLimits, type Postern, startPostern } from '../tools/postern.ts'
+import { noLimits, startPostern } from '../tools/postern.ts'
 import { publishableKey } from '../tools/publishable-key.ts'
-import { releaseLater } from '../tools/release.ts'
+import { closeLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 import {
   answerWith,
+  ask,
   axe,
   type FieldOptions,
   openField,
@@ -20,26 +20,15 @@ import {
   reservedRoom,
   said,
   scriptPath,
+  startField,
+  typeRight,
   wrongFor,
 } from './field-page.ts'
 
-let browser: Browser
-let postern: Postern
-beforeAll(async () => {
-  browser = await launchBrowser()
-  const captcha = [{ name: 'recipient', key: '{channel}:{to}', sliding: '1 per 60s' }]
-  postern = await startPostern({ policyFile: { policies: { captcha, notice: [], check: [] } } })
-})
+const { browser, postern, open, sendTo } = await startField()
 
 let drawn = 0
 const newNumber = () => `+86138001${String(38000 + ++drawn)}`
-async function sendTo(page: Page, to: string): Promise<string> {
-  const { address, send, code } = partsOf(page)
-  await address.fill(to)
-  await send.click()
-  await expect.poll(() => code.isVisible()).toBe(true)
-  return postern.codeFor(to)
-}
 
 async function limiterKeys(): Promise<string[]> {
   const keys = await postern.redis.client.keys(`${postern.redis.prefix}*`)
@@ -50,9 +39,25 @@ const seen = (page: Page) =>
   page.evaluate('seen') as Promise<Record<string, unknown>[] & { type: string }[]>
 const saved = (page: Page) => page.evaluate('JSON.stringify(sessionStorage)') as Promise<string>
 
+/** A page whose clock the test moves. */
+async function openWithClock(options: FieldOptions = {}) {
+  const page = await open(options)
+  await page.clock.install()
+  await page.reload()
+  await page.evaluate(`{
+    window.spoken = []
+    const watch = () => new MutationObserver((changes) => {
+      for (const { target } of changes) if (target.textContent) spoken.push(target.textContent.trim())
+    }).observe(document.querySelector('[role=status]'), { childList: true, characterData: true, subtree: true })
+    watch()
+  }`)
+  return page
+}
+const spoken = (page: Page) => page.evaluate('spoken') as Promise<string[]>
+
 describe('the whole way', () => {
   test('send → countdown → type → passed: events tell it, and the address leaves the session', async () => {
-    const page = await openField(browser, postern, { attributes: 'channels="sms"' })
+    const page = await open({ attributes: 'channels="sms"' })
     const to = newNumber()
     const code = await sendTo(page, to)
     const { again } = partsOf(page)
@@ -78,11 +83,11 @@ describe('the whole way', () => {
 
   test('over plain http, where browsers have no randomUUID: it sends', async () => {
     const head = '<script>delete Crypto.prototype.randomUUID</script>'
-    await sendTo(await openField(browser, postern, { head }), newNumber())
+    await sendTo(await open({ head }), newNumber())
   })
 
   test('a plain form carries the pass and whose it is, and nothing else of Postern; with `required` never before', async () => {
-    const page = await openField(browser, postern, {
+    const page = await open({
       attributes: 'channels="email" required',
       body: '{field}<input name="nick" value="x"><button>Go</button>',
     })
@@ -99,8 +104,7 @@ describe('the whole way', () => {
     await go.click()
     await said(page).toBe('Confirm this with a code first.')
     expect(body).toBe('')
-    await partsOf(page).code.fill(code)
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, code)
     const { type, pass, channel, to } = (await seen(page)).at(-1) ?? {}
     expect(type).toBe('passed')
     expect(await postern.post('/v1/passes/verify', { pass, channel, to })).toMatchObject({
@@ -115,7 +119,7 @@ describe('the whole way', () => {
   })
 
   test('by keyboard alone, with Enter, and no Enter sends the form around it', async () => {
-    const page = await openField(browser, postern, { body: '{field}<button>Go</button>' })
+    const page = await open({ body: '{field}<button>Go</button>' })
     const to = newNumber()
     const path = () => page.evaluate('document.activeElement.className')
     await page.locator('.postern-field').waitFor()
@@ -143,7 +147,7 @@ describe('the whole way', () => {
   })
 
   test('a reload within the countdown keeps code, address and wait; another tab knows nothing', async () => {
-    const page = await openField(browser, postern)
+    const page = await open()
     const to = newNumber()
     const code = await sendTo(page, to)
     await page.reload()
@@ -154,12 +158,11 @@ describe('the whole way', () => {
     await other.route('**/page', (route) => route.fulfill({ contentType: 'text/html', body: '' }))
     await other.goto(page.url())
     expect(await saved(other)).toBe('{}')
-    await input.fill(code)
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, code)
   })
 
   test('a message pasted whole, and digits of other keyboards', async () => {
-    const page = await openField(browser, postern)
+    const page = await open()
     const code = await sendTo(page, newNumber())
     await page.evaluate(`{
       const data = new DataTransfer()
@@ -170,12 +173,11 @@ describe('the whole way', () => {
     const fullWidth = [...code]
       .map((digit) => String.fromCodePoint(0xff10 + Number(digit)))
       .join('')
-    await partsOf(page).code.fill(fullWidth)
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, fullWidth)
   })
 
   test('the other channel, another address: each asks anew', async () => {
-    const page = await openField(browser, postern, { attributes: 'channels="sms,email"' })
+    const page = await open({ attributes: 'channels="sms,email"' })
     const to = newNumber()
     await sendTo(page, to)
     const { address, links, send } = partsOf(page)
@@ -193,7 +195,7 @@ describe('the whole way', () => {
   })
 
   test('an input of the page names the address: it is read when the code is asked for', async () => {
-    const page = await openField(browser, postern, {
+    const page = await open({
       attributes: 'for="mine"',
       body: '<label>Mail <input id="mine" type="email" name="mail"></label>{field}',
     })
@@ -205,14 +207,13 @@ describe('the whole way', () => {
     await page.locator('#mine').fill('c@shop.example')
     await send.click()
     await said(page).toContain('on its way')
-    await partsOf(page).code.fill(await postern.codeFor('c@shop.example'))
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, await postern.codeFor('c@shop.example'))
   })
 })
 
 describe('refusals show what to do', () => {
   test('wrong: tries left, then none: the field is closed until a new code', async () => {
-    const page = await openField(browser, postern)
+    const page = await open()
     const code = await sendTo(page, newNumber())
     const input = partsOf(page).code
     await input.fill(wrongFor(code))
@@ -232,10 +233,9 @@ describe('refusals show what to do', () => {
   test('limited: the button counts, the other channel is open; after a reload it still counts', async () => {
     const to = newNumber()
     expect((await postern.post('/v1/captchas', { channel: 'sms', to })).status).toBe(202)
-    const page = await openField(browser, postern)
+    const page = await open()
     const { address, send } = partsOf(page)
-    await address.fill(to)
-    await send.click()
+    await ask(page, to)
     await said(page).toContain('Too many codes were requested. Wait for the countdown')
     expect(await send.textContent()).toMatch(/^Send code in (1:00|0:\d\d)$/)
     await page.reload()
@@ -246,7 +246,7 @@ describe('refusals show what to do', () => {
   })
 
   test('gone: a newer code has replaced it', async () => {
-    const page = await openField(browser, postern)
+    const page = await open()
     const to = newNumber()
     const code = await sendTo(page, to)
     await postern.redis.client.del(...(await limiterKeys()))
@@ -257,16 +257,14 @@ describe('refusals show what to do', () => {
   })
 
   test('no number, no address, a destination that is not allowed', async () => {
-    const page = await openField(browser, postern)
+    const page = await open()
     const { address, send } = partsOf(page)
     await send.click()
     await said(page).toBe('Enter your mobile number first.')
-    await address.fill('12')
-    await send.click()
+    await ask(page, '12')
     await said(page).toContain('Write it with + and its country code')
     expect(await page.locator('.postern-country').isVisible()).toBe(false)
-    await address.fill('+12')
-    await send.click()
+    await ask(page, '+12')
     await said(page).toBe('This is not a mobile number. Check the number and its country code.')
     expect(await address.getAttribute('aria-invalid')).toBe('true')
     await address.fill(newNumber())
@@ -277,7 +275,7 @@ describe('refusals show what to do', () => {
   })
 
   test('offline, no answer, 503, a foreign 502: nothing typed is lost, and a repeat has the same Idempotency-Key', async () => {
-    const page = await openField(browser, postern)
+    const page = await open()
     const { address, send } = partsOf(page)
     const keys: (string | undefined)[] = []
     page.on('request', (request) => {
@@ -312,22 +310,6 @@ describe('refusals show what to do', () => {
 })
 
 describe('what time brings is shown, once', () => {
-  /** A page whose clock the test moves. */
-  async function openWithClock(options: FieldOptions = {}) {
-    const page = await openField(browser, postern, options)
-    await page.clock.install()
-    await page.reload()
-    await page.evaluate(`{
-      window.spoken = []
-      const watch = () => new MutationObserver((changes) => {
-        for (const { target } of changes) if (target.textContent) spoken.push(target.textContent.trim())
-      }).observe(document.querySelector('[role=status]'), { childList: true, characterData: true, subtree: true })
-      watch()
-    }`)
-    return page
-  }
-  const spoken = (page: Page) => page.evaluate('spoken') as Promise<string[]>
-
   test('the code is sent → a new one may be had → the code has expired; a new one replaces it', async () => {
     const page = await openWithClock()
     const to = newNumber()
@@ -368,9 +350,8 @@ describe('what time brings is shown, once', () => {
   })
 
   test('a device slept while the pass expired: its timers stood still, and the field begins anew', async () => {
-    const page = await openField(browser, postern)
-    await partsOf(page).code.fill(await sendTo(page, newNumber()))
-    await said(page).toBe('Confirmed.')
+    const page = await open()
+    await typeRight(page, await sendTo(page, newNumber()))
     await page.evaluate('{ const now = Date.now; Date.now = () => now() + 360_000 }')
     await said(page).toBe('The confirmation has expired. Request a new code.')
     expect(await page.locator('[name=postern-pass]').inputValue()).toBe('')
@@ -449,7 +430,7 @@ describe('what time brings is shown, once', () => {
   })
 
   test('what is saved in another shape is left', async () => {
-    const page = await openField(browser, postern)
+    const page = await open()
     await sendTo(page, newNumber())
     const [name = ''] = Object.keys(JSON.parse(await saved(page)))
     for (const text of ['null', '{}', '7', '{"channel":"sms"}', 'x']) {
@@ -466,7 +447,7 @@ describe('a lock of checks', () => {
     const check = [{ name: 'guesses', key: '{channel}:{to}:{ip}', lockout }]
     const service = await startPostern({ policyFile: { policies: { ...noLimits, check } } })
     const page = await openField(browser, service)
-    const { address, code, send, again } = partsOf(page)
+    const { code, again } = partsOf(page)
     const to = newNumber()
     const guessWrong = async (right: string, expected: string[]) => {
       for (const words of expected) {
@@ -480,16 +461,13 @@ describe('a lock of checks', () => {
       const { id } = (await seen(page)).at(-1) as unknown as { id: string }
       return service.codeFor(id)
     }
-    await address.fill(to)
-    await send.click()
+    await ask(page, to)
     await guessWrong(await codeSent(), ['2 tries left', 'one try left', advised])
     await again.click()
-    await code.fill(await codeSent())
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, await codeSent())
 
     await page.evaluate(`document.querySelector('postern-code').reset()`)
-    await address.fill(to)
-    await send.click()
+    await ask(page, to)
     await guessWrong(await codeSent(), ['2 tries left', 'one try left', advised])
     await again.click()
     await guessWrong(await codeSent(), ['2 tries left', 'one try left', advised])
@@ -506,7 +484,7 @@ describe('a lock of checks', () => {
   const wrong = (more: object) => answerWith(422, { code: 'code_mismatch', triesLeft: 0, ...more })
 
   test('begun by a wrong code: until when, a countdown, nothing that would fail; a reload keeps it; then it has ended', async () => {
-    const page = await openField(browser, postern, { lang: 'en-GB' })
+    const page = await open({ lang: 'en-GB' })
     await page.clock.install({ time: new Date(2026, 10, 23, 14, 20, 30) })
     await page.reload()
     const to = newNumber()
@@ -541,9 +519,7 @@ describe('a lock of checks', () => {
     ['tries are left, the lock ends before the code does', 1, 30_000, 'You can type the code now.'],
     ['no try is left', 0, 90_000, 'You can request a code now.'],
   ])('%s: what can be done then is shown', async (_, triesLeft, lockedForMs, then) => {
-    const page = await openField(browser, postern)
-    await page.clock.install()
-    await page.reload()
+    const page = await openWithClock()
     const code = await sendTo(page, newNumber())
     await page.route('**/v1/captchas/check', wrong({ triesLeft, lockedForMs }), { times: 1 })
     await partsOf(page).code.fill(wrongFor(code))
@@ -551,8 +527,7 @@ describe('a lock of checks', () => {
     await page.clock.fastForward(lockedForMs + 1_000)
     await said(page).toBe(then)
     if (triesLeft === 0) return
-    await partsOf(page).code.fill(code)
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, code)
   })
 
   test.each([
@@ -569,9 +544,7 @@ describe('a lock of checks', () => {
       'You can request a code now.',
     ],
   ])('a code is sent under a lock that %s', async (_, lockedForMs, first, then) => {
-    const page = await openField(browser, postern)
-    await page.clock.install()
-    await page.reload()
+    const page = await openWithClock()
     await page.route('**/v1/captchas', async (route) => {
       const response = await route.fetch()
       await route.fulfill({ response, json: { ...(await response.json()), lockedForMs } })
@@ -601,14 +574,10 @@ describe('while a request is under way', () => {
   }
 
   test('the button pressed again, Enter, and the form sent: one code is asked for', async () => {
-    const page = await openField(browser, postern, {
-      attributes: 'required',
-      body: '{field}<button>Go</button>',
-    })
+    const page = await open({ attributes: 'required', body: '{field}<button>Go</button>' })
     const { address, send, code } = partsOf(page)
     const requests = await hold(page, '**/v1/captchas')
-    await address.fill(newNumber())
-    await send.click()
+    await ask(page, newNumber())
     await expect.poll(requests.asked).toBe(1)
     await send.click({ force: true })
     await address.press('Enter')
@@ -622,9 +591,7 @@ describe('while a request is under way', () => {
   })
 
   test('a code is checked once, and its pass is not lost by a button pressed meanwhile', async () => {
-    const page = await openField(browser, postern)
-    await page.clock.install()
-    await page.reload()
+    const page = await openWithClock()
     const right = await sendTo(page, newNumber())
     const requests = await hold(page, '**/v1/captchas/check')
     const { code, again, links } = partsOf(page)
@@ -654,24 +621,21 @@ describe('while a request is under way', () => {
   })
 
   test('left while a code is asked for: the same number asks under the same key, and nothing is sent twice', async () => {
-    const page = await openField(browser, postern)
+    const page = await open()
     const keys: (string | undefined)[] = []
     page.on('request', (request) => {
       if (request.method() === 'POST') keys.push(request.headers()['idempotency-key'])
     })
-    const { address, send } = partsOf(page)
     const to = newNumber()
     const requests = await hold(page, '**/v1/captchas')
-    await address.fill(to)
-    await send.click()
+    await ask(page, to)
     await expect.poll(requests.asked).toBe(1)
     await page.getByText('Use email instead').click()
     requests.letGo()
     await postern.codeFor(to)
     await page.unroute('**/v1/captchas')
     await page.getByText('Use SMS instead').click()
-    await address.fill(to)
-    await send.click()
+    await ask(page, to)
     await said(page).toBe('A code of 4 digits is on its way.')
     expect(keys).toHaveLength(2)
     expect(keys[1]).toBe(keys[0])
@@ -683,7 +647,7 @@ describe('phone numbers', () => {
   const numberSent = async (page: Page) => (await seen(page)).at(-1)?.to
 
   test('one country: digits are grouped while they are typed, and E.164 is sent', async () => {
-    const page = await openField(browser, postern, { attributes: 'country="CN" channels="sms"' })
+    const page = await open({ attributes: 'country="CN" channels="sms"' })
     let asked: Record<string, unknown> = {}
     page.on('request', (request) => {
       if (request.method() === 'POST') asked = request.postDataJSON()
@@ -700,14 +664,13 @@ describe('phone numbers', () => {
     await send.click()
     await expect.poll(() => code.isVisible()).toBe(true)
     expect(asked.to).toBe(to)
-    await code.fill(await postern.codeFor(to))
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, await postern.codeFor(to))
     expect(await numberSent(page)).toBe(to)
     expect(await page.locator('[name=postern-to]').inputValue()).toBe(to)
   })
 
   test('the caret stays where a number is changed, and every digit can be taken away', async () => {
-    const page = await openField(browser, postern, { attributes: 'country="CN"' })
+    const page = await open({ attributes: 'country="CN"' })
     const { address } = partsOf(page)
     const caret = () => page.evaluate('document.activeElement.selectionStart')
     await address.pressSequentially('13800138')
@@ -738,9 +701,7 @@ describe('phone numbers', () => {
   })
 
   test('a list of countries, by their names; a number with + overrides it, and a pick overrides the number', async () => {
-    const page = await openField(browser, postern, {
-      attributes: 'countries="GB,cn, HK,XX,GB" country="HK"',
-    })
+    const page = await open({ attributes: 'countries="GB,cn, HK,XX,GB" country="HK"' })
     const { address } = partsOf(page)
     const list = page.getByRole('combobox', { name: 'Country or region' })
     const prefix = page.locator('.postern-prefix')
@@ -766,14 +727,12 @@ describe('phone numbers', () => {
     await address.fill('+33612345678')
     expect([await prefix.textContent(), await list.inputValue()]).toEqual(['', ''])
     const to = newNumber()
-    await address.fill(to)
-    await partsOf(page).send.click()
-    await partsOf(page).code.fill(await postern.codeFor(to))
-    await said(page).toBe('Confirmed.')
+    await ask(page, to)
+    await typeRight(page, await postern.codeFor(to))
   })
 
   test('the form’s reset goes back to the first country; its fields are Postern’s alone', async () => {
-    const page = await openField(browser, postern, {
+    const page = await open({
       attributes: 'countries="GB,CN"',
       body: '{field}<input name="nick"><button type="reset">Clear</button>',
     })
@@ -787,7 +746,7 @@ describe('phone numbers', () => {
   })
 
   test('an input of the page, and an address that it knows: with the country of the field', async () => {
-    const page = await openField(browser, postern, {
+    const page = await open({
       attributes: 'for="mine" country="CN"',
       body: '<label>Number <input id="mine" type="tel"></label>{field}',
     })
@@ -799,8 +758,7 @@ describe('phone numbers', () => {
     await page.locator('#mine').fill(to.slice(3))
     expect(await page.locator('.postern-country').isVisible()).toBe(false)
     await partsOf(page).send.click()
-    await partsOf(page).code.fill(await postern.codeFor(to))
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, await postern.codeFor(to))
     expect(await numberSent(page)).toBe(to)
   })
 
@@ -810,7 +768,7 @@ describe('phone numbers', () => {
     ['ar', 'الصين (\u2068+86\u2069)'],
     ['not a language', 'China (\u2068+86\u2069)'],
   ])('names in the language of the page: %s', async (lang, name) => {
-    const page = await openField(browser, postern, { lang, attributes: 'countries="CN,GB"' })
+    const page = await open({ lang, attributes: 'countries="CN,GB"' })
     expect(await page.locator('.postern-countries option').allTextContents()).toContain(name)
   })
 
@@ -820,7 +778,7 @@ describe('phone numbers', () => {
   ] as const)(
     '%s: axe finds nothing, nothing scrolls sideways, nothing moves',
     async (_, width, colorScheme, dir) => {
-      const page = await openField(browser, postern, {
+      const page = await open({
         attributes: `countries="SA,CN" dir="${dir}"`,
         context: { viewport: { width, height: 700 }, colorScheme, reducedMotion: 'reduce' },
       })
@@ -853,7 +811,7 @@ describe('what a visitor stumbles over', () => {
     }`)
 
   test('a message pasted or dropped: the code in it; with none or several nothing is put in, and no try is lost', async () => {
-    const page = await openField(browser, postern)
+    const page = await open()
     const code = await sendTo(page, newNumber())
     let checks = 0
     page.on('request', (request) => request.url().endsWith('/check') && checks++)
@@ -879,7 +837,7 @@ describe('what a visitor stumbles over', () => {
   })
 
   test('a keyboard inserts more digits than there is room for: they replace what was typed', async () => {
-    const page = await openField(browser, postern)
+    const page = await open()
     const code = await sendTo(page, newNumber())
     const checked: string[] = []
     page.on('request', (request) => {
@@ -894,7 +852,7 @@ describe('what a visitor stumbles over', () => {
   })
 
   test('a letter typed between digits changes nothing', async () => {
-    const page = await openField(browser, postern)
+    const page = await open()
     await sendTo(page, newNumber())
     await page.keyboard.type('1a2')
     expect(await partsOf(page).code.inputValue()).toBe('12')
@@ -904,7 +862,7 @@ describe('what a visitor stumbles over', () => {
     '%i px: while the script is loaded nothing is shown, and nothing moves when it is there',
     async (width) => {
       const context = { viewport: { width, height: 700 } }
-      const page = await openField(browser, postern, { context, head: reservedRoom })
+      const page = await open({ context, head: reservedRoom })
       await page.locator('.postern-field').waitFor()
       const height = async () => (await page.locator('postern-code').boundingBox())?.height
       const after = await height()
@@ -934,7 +892,7 @@ describe('challenges', () => {
       deriveKey,
       ...secrets,
     })
-    const page = await openField(browser, postern)
+    const page = await open()
     const offer = { code: 'challenge_required', challenge: { kind: 'altcha', challenge } }
     let isRight = false
     await page.route('**/v1/captchas', async (route) => {
@@ -958,7 +916,7 @@ describe('challenges', () => {
       deriveKey,
       hmacSignatureSecret: 'a',
     })
-    const page = await openField(browser, postern)
+    const page = await open()
     let asked = 0
     await page.route('**/v1/captchas', (route) => {
       asked++
@@ -967,14 +925,13 @@ describe('challenges', () => {
         challenge: { kind: 'altcha', challenge },
       })(route)
     })
-    await partsOf(page).address.fill(newNumber())
-    await partsOf(page).send.click()
+    await ask(page, newNumber())
     await said(page).toBe('Could not confirm that you are a person. Try again.')
     expect(asked).toBe(4)
   })
 
   test('turnstile: the page gets the site key, shows the widget in its place, and hands in the token', async () => {
-    const page = await openField(browser, postern, {
+    const page = await open({
       head: `<script>addEventListener('challenge', (event) => {
         event.preventDefault()
         const { kind, siteKey, container } = event.detail
@@ -992,8 +949,7 @@ describe('challenges', () => {
       answers.push(challenge)
       return challenge ? route.continue({ postData: body }) : answerWith(403, offer)(route)
     })
-    await partsOf(page).address.fill(newNumber())
-    await partsOf(page).send.click()
+    await ask(page, newNumber())
     await said(page).toBe('Please answer the question below to go on.')
     await page.getByText('turnstile 1x').click()
     await said(page).toContain('on its way')
@@ -1022,8 +978,7 @@ describe('in a page of another origin', () => {
     )
     const origin = (await listen(server)).replace('127.0.0.1', 'localhost')
     const key = await publishableKey(service.database, { origins: listed ?? [origin] })
-    const context = await browser.newContext()
-    releaseLater(() => context.close())
+    const context = closeLater(await browser.newContext())
     const page = await context.newPage()
     const complaints: string[] = []
     page.on('console', (message) => complaints.push(message.text()))
@@ -1046,8 +1001,7 @@ describe('in a page of another origin', () => {
       if (!answer.url().includes('/v1/')) return
       answers.push(`${answer.request().method()} ${answer.status()}`)
     })
-    await partsOf(page).address.fill('f@shop.example')
-    await partsOf(page).send.click()
+    await ask(page, 'f@shop.example')
     const told = `This form is not allowed at ${origin}. Please tell the owner of this site.`
     await said(page).toBe(told)
     expect(answers).toEqual(expected)
@@ -1057,24 +1011,19 @@ describe('in a page of another origin', () => {
   test('with no server there: no answer, as ever', async () => {
     const { page } = await openForeign()
     await page.route('**/v1/**', (route) => route.abort())
-    await partsOf(page).address.fill('g@shop.example')
-    await partsOf(page).send.click()
+    await ask(page, 'g@shop.example')
     await said(page).toContain('The service does not answer right now.')
   })
 
   test('a strict Content-Security-Policy, integrity, and a challenge, in another language: all of it works, and the browser reports nothing', async () => {
     const rules = [{ name: 'human', key: '{ip}', sliding: '1 per 1h', mode: 'challenge' }]
     const { page, service, complaints } = await openForeign(
-      {
-        browser: { rules },
-        challenge: { kind: 'altcha', tries: 100 },
-      },
+      { browser: { rules }, challenge: { kind: 'altcha', tries: 100 } },
       undefined,
       'zh',
     )
     for (const to of ['d@shop.example', 'e@shop.example']) {
-      await partsOf(page).address.fill(to)
-      await partsOf(page).send.click()
+      await ask(page, to)
       await said(page).toContain('已发出')
       const place = await page.locator('.postern-digit').first().boundingBox()
       expect(place).toMatchObject({ width: 48, height: 48 })
@@ -1103,7 +1052,7 @@ describe('in a page of another origin', () => {
 
 describe('for everyone', () => {
   test('zh: every sentence, and the language of the message', async () => {
-    const page = await openField(browser, postern, { lang: 'zh-CN' })
+    const page = await open({ lang: 'zh-CN' })
     let asked: Record<string, unknown> = {}
     page.on('request', (request) => {
       if (request.url().endsWith('/v1/captchas')) asked = request.postDataJSON()
@@ -1119,7 +1068,7 @@ describe('for everyone', () => {
   })
 
   test('a language that the page writes with underscores, and the same page around a shadow root', async () => {
-    const page = await openField(browser, postern, { lang: 'zh_Hans_CN' })
+    const page = await open({ lang: 'zh_Hans_CN' })
     expect(await partsOf(page).send.textContent()).toBe('获取验证码')
     await page.evaluate(`{
       const root = document.querySelector('form').appendChild(document.createElement('div'))
@@ -1129,7 +1078,7 @@ describe('for everyone', () => {
   })
 
   test('sentences of the page: by attribute and by property', async () => {
-    const page = await openField(browser, postern, {
+    const page = await open({
       attributes: 'text-send="Code anfordern" text-sms-label="Handynummer"',
     })
     const { send, message } = partsOf(page)
@@ -1142,10 +1091,10 @@ describe('for everyone', () => {
   })
 
   test('without JavaScript what the page put into the element is there to read', async () => {
-    const page = await openField(browser, postern, { context: { javaScriptEnabled: false } })
+    const page = await open({ context: { javaScriptEnabled: false } })
     expect(await page.locator('noscript').innerText()).toBe('Switch JavaScript on to get a code.')
     expect(await page.locator('noscript').isVisible()).toBe(true)
-    const with_ = await openField(browser, postern)
+    const with_ = await open()
     await with_.locator('.postern-field').waitFor()
     expect(await with_.locator('noscript').isVisible()).toBe(false)
   })
@@ -1161,10 +1110,7 @@ describe('for everyone', () => {
         colorScheme,
         reducedMotion: 'reduce',
       } as const
-      const page = await openField(browser, postern, {
-        context,
-        body: '{field}<button>Go</button>',
-      })
+      const page = await open({ context, body: '{field}<button>Go</button>' })
       await page.locator('.postern-field').waitFor()
       const heights: number[] = []
       const look = async (state: string) => {
@@ -1184,15 +1130,14 @@ describe('for everyone', () => {
       await partsOf(page).code.fill(wrongFor(code))
       await said(page).toContain('wrong')
       await look('wrong')
-      await partsOf(page).code.fill(code)
-      await said(page).toBe('Confirmed.')
+      await typeRight(page, code)
       await look('passed')
       expect(new Set(heights).size).toBe(1)
     },
   )
 
   test('right to left: the code stays as it is written, at the side where lines begin', async () => {
-    const page = await openField(browser, postern, { attributes: 'dir="rtl"' })
+    const page = await open({ attributes: 'dir="rtl"' })
     const code = await sendTo(page, newNumber())
     const field = await page.locator('postern-code').boundingBox()
     const places = await page.locator('.postern-digit').all()
@@ -1202,15 +1147,14 @@ describe('for everyone', () => {
     expect(Math.round((lefts.at(-1) ?? 0) + (boxes.at(-1)?.width ?? 0))).toBe(
       Math.round((field?.x ?? 0) + (field?.width ?? 0)),
     )
-    await partsOf(page).code.fill(code)
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, code)
   })
 
   test.each([
     ['3 h ahead', 10_800_000],
     ['40 s behind', -40_000],
   ])('a clock that is %s: the countdown is the service’s', async (_, aheadMs) => {
-    const page = await openField(browser, postern)
+    const page = await open()
     await page.clock.install({ time: Date.now() + aheadMs })
     await page.reload()
     await sendTo(page, newNumber())
@@ -1218,7 +1162,7 @@ describe('for everyone', () => {
   })
 
   test('a message the browser can read (WebOTP) fills the code in', async () => {
-    const page = await openField(browser, postern, {
+    const page = await open({
       head: `<script>
         window.OTPCredential = class {}
         navigator.credentials.get = ({ signal }) => new Promise((resolve, reject) => {
@@ -1233,7 +1177,7 @@ describe('for everyone', () => {
   })
 
   test('taken out of the page and put back in: one field, and nothing left behind', async () => {
-    const page = await openField(browser, postern)
+    const page = await open()
     const code = await sendTo(page, newNumber())
     await page.evaluate(`{
       const field = document.querySelector('postern-code')
@@ -1243,20 +1187,18 @@ describe('for everyone', () => {
     }`)
     await eventually(async () => (await page.locator('.postern-field').count()) === 1)
     expect(await page.locator('[name=postern-pass]').count()).toBe(1)
-    await partsOf(page).code.fill(code)
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, code)
   })
 
   test.each([
     ['its HTML is written again', 'form.innerHTML = form.innerHTML'],
     ['it is cloned', 'form.replaceWith(form.cloneNode(true))'],
   ])('%s: one field, which still knows the code', async (_, change) => {
-    const page = await openField(browser, postern)
+    const page = await open()
     const code = await sendTo(page, newNumber())
     await page.evaluate(`{ const form = document.forms[0]; ${change} }`)
     expect(await page.locator('.postern-field').count()).toBe(1)
-    await partsOf(page).code.fill(code)
-    await said(page).toBe('Confirmed.')
+    await typeRight(page, code)
     const passes = await page.evaluate(`new FormData(document.forms[0]).getAll('postern-pass')`)
     expect(passes).toEqual([expect.stringMatching(/^ey/)])
   })

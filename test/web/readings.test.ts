@@ -58,7 +58,6 @@ test('a clock shows the next full minute, with its day when that is another one'
   expect(clockTime(14 * 60_000 + 58_000, 'zh-CN')).toBe('14:35')
   expect(clockTime(15 * 60_000, 'en-US')).toMatch(/^2:36\sPM$/)
   expect(clockTime(24 * 3_600_000, 'en-GB')).toBe('Tue 24 Nov, 14:21')
-  vi.useRealTimers()
 })
 
 test.each([

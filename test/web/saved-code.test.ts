@@ -28,10 +28,7 @@ beforeEach(() => {
   vi.useFakeTimers({ now: 0, toFake: ['Date'] })
   writeSaved('field', saved)
 })
-afterEach(() => {
-  vi.useRealTimers()
-  vi.unstubAllGlobals()
-})
+afterEach(() => void vi.unstubAllGlobals())
 
 test('a reload while the code lives finds it', () => {
   vi.setSystemTime(sent.expiresAtMs - 1)
