@@ -61,7 +61,7 @@ interface Target {
   guessed: readonly { owner: CodeOwner; origin: Origin }[]
 }
 
-/** The code that a guess is compared with. Undefined if Redis lost the code. */
+/** The code that a guess is compared with. Undefined if Redis lost the code, or this channel has not sent it. */
 export async function targetOf(
   codes: Pick<CodeStore, 'findHome'>,
   guess: FoundCode & { origin: Origin },
@@ -69,6 +69,7 @@ export async function targetOf(
 ): Promise<Target | undefined> {
   const { app, channel, to, place, id, origin } = guess
   if (!shared) return { owner: guess, id, guessed: [{ owner: guess, origin }] }
+  if (!isShared(place) && !shared.channels.includes(channel)) return undefined
   const home = isShared(place) ? place : await codes.findHome(app, shared.codeId)
   if (!home) return undefined
   const guessed = shared.channels.map((each) => {

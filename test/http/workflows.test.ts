@@ -165,6 +165,21 @@ test.each(['x', 'é', '01a1fdb3', '\u{1d98f}'])('%s, which is no id, is 404', as
   })
 })
 
+test('by an address, a way that has not begun has no code: 410, and no try is taken', async () => {
+  const { to, email } = newPerson()
+  const { id } = (await send('three', { to, email })).body
+  const code = await codeFor(to)
+  for (const [channel, address] of [
+    ['voice', to],
+    ['email', email],
+  ]) {
+    const checked = await shared.post('/v1/captchas/check', { channel, to: address, code })
+    expect(checked).toMatchObject({ status: 410, body: { code: 'code_gone' } })
+  }
+  expect(await check(id, '000000')).toMatchObject({ status: 422, body: { triesLeft: 2 } })
+  expect(await check(id, code)).toMatchObject({ status: 200 })
+})
+
 test('cancel: no code passes, no way begins, and an unknown id is 404', async () => {
   const person = newPerson()
   const { id } = (await send('both', person)).body
