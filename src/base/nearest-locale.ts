@@ -16,6 +16,8 @@ interface Tag {
   readonly full: string
 }
 
+export const defaultLocale = 'en'
+
 /** Real tags are shorter. The look-up of a tag of 16 kB would take quadratic time. */
 const maxTagLength = 64
 
@@ -34,7 +36,7 @@ const regionsOfOneForm: Readonly<Record<string, readonly string[]>> = {
 const relatives: Readonly<Record<string, string>> = { nn: 'no', yue: 'zh-Hant' }
 
 /** `among` are valid tags. Undefined if none of them has the language. */
-export function nearestLocale(wanted: string, among: readonly string[]): string | undefined {
+function nearestLocale(wanted: string, among: readonly string[]): string | undefined {
   const tag = tagOf(wanted)
   if (!tag) return undefined
   const editions = among.map((locale) => ({ locale, ...editionOf(locale) }))
@@ -53,6 +55,12 @@ export function nearestLocale(wanted: string, among: readonly string[]): string 
     if (found) return found.locale
   }
   return (ofScript[0] ?? ofLanguage[0])?.locale
+}
+
+/** The nearest. Otherwise the default: English, or the first. Undefined only if there are none. */
+export function nearestOrDefault(wanted: string, among: readonly string[]): string | undefined {
+  if (among.includes(wanted)) return wanted
+  return nearestLocale(wanted, among) ?? among.find((each) => each === defaultLocale) ?? among[0]
 }
 
 /** Undefined if none has the script of the wanted language. */

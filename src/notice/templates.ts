@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Channel, channels } from '../base/channel.ts'
-import { nearestLocale } from '../base/nearest-locale.ts'
+import { defaultLocale, nearestOrDefault } from '../base/nearest-locale.ts'
 import { channelFacts } from '../recipient/channels.ts'
 import { partsOf, readFileName } from './edition-name.ts'
 import { createSmsTexts } from './sms-texts.ts'
@@ -144,10 +144,7 @@ function createTemplates(
      * if the template has no text for the channel and country.
      */
     findLocale(template: string, channel: Channel, wanted = '', country = ''): string | undefined {
-      const available = this.locales(template, channel, country)
-      const isThere = available.includes(wanted)
-      const nearest = isThere ? wanted : nearestLocale(wanted, available)
-      return nearest ?? available.find((locale) => locale === defaultLocale) ?? available[0]
+      return nearestOrDefault(wanted, this.locales(template, channel, country))
     },
 
     /** True if the template uses this variable in any channel and locale. */
@@ -176,8 +173,6 @@ function createTemplates(
     },
   }
 }
-
-const defaultLocale = 'en'
 
 /**
  * Without hidden names: editors and file managers make such files, and Kubernetes puts `..data` into the folder of a

@@ -30,9 +30,17 @@ describe('whatsapp', () => {
     })
   })
 
+  it.each(['de', 'zh-TW', 'sw'])(
+    'a message in %s, without an entry in it → the nearest entry, else English, because the text is fixed',
+    async (locale) => {
+      const { requests } = await send({ locale })
+      const { language } = JSON.parse(requests[0]?.body ?? '{}').template ?? {}
+      expect(language).toEqual({ code: locale.startsWith('zh') ? 'zh_CN' : 'en_US' })
+    },
+  )
+
   it.each([
     ['a template without an entry', { template: 'welcome' }],
-    ['a locale without an entry', { locale: 'de' }],
     ['no code', { variables: { name: 'Ada' } }],
     ['a code that is too long', { variables: { code: '1'.repeat(16) } }],
   ])('%s → rejected without a call', async (_, more) => {

@@ -4,7 +4,7 @@ import { isObject, objectsIn, parseObject } from '../../base/json.ts'
 import { addressBelow, defineHttpKind, type Http, type HttpAnswer } from '../http-provider.ts'
 import type { Message, SendResult } from '../provider.ts'
 import { accepted } from '../send-result.ts'
-import { findVendorTemplate, vendorTemplates } from '../vendor-templates.ts'
+import { findTemplateInAnyLocale, vendorTemplates } from '../vendor-templates.ts'
 import { resultOfError } from './errors.ts'
 import { createReceiptReader } from './receipts.ts'
 
@@ -78,8 +78,9 @@ function connectWhatsapp({ ask, notUnderstood, clock }: Http, settings: Settings
     if (!code || code.length > longestCode) {
       return { kind: 'rejected', detail: 'whatsapp: an authentication template needs a code' }
     }
-    const template = findVendorTemplate(settings.templates, message)
-    if (!template) return { kind: 'rejected', detail: 'whatsapp: no template for this locale' }
+    // Meta fixed the text, and digits are read in any language.
+    const template = findTemplateInAnyLocale(settings.templates, message)
+    if (!template) return { kind: 'rejected', detail: 'whatsapp: no template for this message' }
     const parameters = [{ type: 'text', text: code }]
     const body = JSON.stringify({
       messaging_product: 'whatsapp',
