@@ -50,23 +50,19 @@ export async function createApiRouter(shared: Shared, requests: Requests) {
     ...(outbox ? sandboxRoutes(outbox) : []),
   ]
   const underWay = createUnderWay({ waitSeconds: metrics.waitSeconds })
+  const answering = { authenticate: keys.authenticate, metrics, log, underWay }
   const calls = createCalls({
-    ...requests,
-    ...{ reads, authenticate: keys.authenticate, nowMs: database.nowMs, underWay },
+    ...{ ...requests, ...answering, reads, nowMs: database.nowMs },
     sendsOwnCodes: plugins.some(({ sendsOwnCodes }) => sendsOwnCodes),
   })
   const pluginRouters = await openRouters(plugins, calls)
   const router: Router = createRouter({
+    ...{ ...answering, pluginRouters },
     routes: [...routes, openApiRoute(routes)],
-    authenticate: keys.authenticate,
     isListedOrigin: createListedOrigins(database).has,
-    metrics,
-    log,
-    underWay,
-    pluginRouters,
     takesPageTraces: file.browser.traces,
   })
-  const refuse = createEarlyRefusal({ routes, lastKnown: keys.lastKnown, metrics, log, underWay })
+  const refuse = createEarlyRefusal({ ...answering, routes, lastKnown: keys.lastKnown })
   closers.onClose(() => underWay.close())
   return { router, refuse, underWay, calls }
 }

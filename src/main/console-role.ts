@@ -26,23 +26,19 @@ export function composeConsole(shared: Shared, requests: Requests): RequestListe
   const pacePolicies = providerPolicies(limits.file().providers)
   const paces = openLimiter(shared, limiterRedis, 'pace:', pacePolicies)
   const { state, paceOf } = createDeliveryState({ backlog, redis, keyPrefix, paces, ...limits })
-  const allApps = async () => [
-    ...(await requests.keys.apps()),
-    ...appsIn(limits.file().compat),
-    ...(await notices.latestApps()),
-  ]
   const ofPages = {
-    ...requests,
-    ...{ notices, events, secrets, paceOf },
+    ...{ ...requests, ...limits, notices, events, secrets, paceOf, deliveryState: state },
     sealing: createSealing(secrets),
     waysOf: createWaysOf({ notices, secrets }),
     lastDay: createLastDay(async (apps, fromMs) => ({
       ...(await notices.countHour(apps, fromMs)),
       decisions: await requests.decisions.countHour(apps, fromMs),
     })),
-    allApps,
-    policies: limits.policies,
-    deliveryState: state,
+    allApps: async () => [
+      ...(await requests.keys.apps()),
+      ...appsIn(limits.file().compat),
+      ...(await notices.latestApps()),
+    ],
     templates: config.templates.names,
     rejectingRules: (country: string) => {
       const rules = rulesOf(country)

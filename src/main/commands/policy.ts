@@ -63,9 +63,8 @@ async function readFile(path: string): Promise<PolicyFile> {
 
 async function replayRecorded(): Promise<string> {
   const database = openDatabase(databaseUrlOrStop(), { maxConnections: 1, onError: () => {} })
-  const windows = Object.values(inForce.policies).flatMap((rules) =>
-    rules.flatMap((rule) => rule.windows),
-  )
+  const rules = Object.values(inForce.policies).flat()
+  const windows = rules.flatMap((rule) => rule.windows)
   const countedMs = Math.max(0, ...windows.map(({ windowMs = 0 }) => windowMs))
   try {
     return await database.onOwnConnection({ statementTimeoutMs }, async (client) => {
