@@ -11,12 +11,14 @@ interface Carrying {
   readonly providers: Readonly<Record<string, { readonly kind: string }>>
   readonly code: { readonly length: number; readonly ttl: number }
   readonly links: Links
+  readonly workflows: Readonly<Record<string, readonly Channel[]>>
 }
 
 /** Whether each template has a route, and each route a template. */
 export function examineMessages(file: Carrying, templates: Templates): Finding[] {
   return [
     ...channels.flatMap((channel) => examineRoutes(channel, file, templates)),
+    ...examineWorkflows(file),
     ...examineLengths(file, templates),
     ...examineLinks(file.links, templates.showsLinks),
   ]
@@ -66,6 +68,18 @@ function examineRoutes(channel: Channel, file: Carrying, templates: Templates): 
           'add a last route without match',
         ),
   ]
+}
+
+/** Ways without a route are left out, so a person is never offered them. */
+function examineWorkflows({ workflows, routes }: Carrying): Finding[] {
+  const { warning } = about('routes')
+  return Object.entries(workflows).flatMap(([name, ways]) => {
+    const missing = ways.filter((channel) => (routes[channel] ?? []).length === 0)
+    const named = missing.map((channel) => `routes.${channel}`).join(', ')
+    return missing.length === 0
+      ? []
+      : [warning(`workflow ${name} leaves out ${missing.join(', ')}: no route`, `add ${named}`)]
+  })
 }
 
 function examineLengths(file: Carrying, templates: Templates): Finding[] {

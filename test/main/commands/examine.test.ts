@@ -254,6 +254,9 @@ test('messages: one route to phones is enough, and the channels beside it are no
     'ok: voice: 1 route(s), every message has one',
     'ok: every SMS template fits into one message',
   ])
+  expect(
+    all('routes: { sms: [{ use: [phone] }] }, workflows: { signup: [sms, voice, email] }'),
+  ).toContain('warning: workflow signup leaves out voice, email: no route')
   expect(all('routes: {}').slice(0, 2)).toEqual([
     'warning: no route for sms',
     'warning: no route for email',
