@@ -130,7 +130,7 @@ for (const [name, invent] of Object.entries(mailAttacks)) {
   const title = 'Mail, invented, one rule'
   await playTable(title, mailRules, inventing, [...columns, ...byChannel], ...cells)
 }
-const guessing = ['guesses', 'compared', 'solved', 'chance that one is right']
+const guessing = ['requests', 'compared', 'solved', 'chance that one is right']
 /** `times`: as often as this. */
 const guesses =
   (name: string, times: number) =>
