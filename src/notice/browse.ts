@@ -6,6 +6,7 @@
  * continues there. The cost is the same for every filter and any number of rows.
  */
 import type { Database } from '../storage/database.ts'
+import { isUntypedSql } from './conversions.ts'
 import type { NoticeState } from './states.ts'
 
 export interface BrowseFilter {
@@ -162,7 +163,7 @@ const typedSql = `
   SELECT channel, recipient, provider, code_end IS NOT NULL AS "isPassed"
   FROM (SELECT * FROM notice ORDER BY id DESC LIMIT $1) AS latest
   WHERE kind = 'captcha' AND recipient IS NOT NULL AND provider IS NOT NULL AND sent_at IS NOT NULL
-    AND (code_end = 'passed' OR code_end IS NULL AND expires_at < now())
+    AND (code_end = 'passed' OR expires_at < now() AND ${isUntypedSql})
     AND ($2::text[] IS NULL OR app = ANY($2))`
 
 const latestSql = `

@@ -3,7 +3,7 @@
  * looks healthy in every other count.
  *
  * Each accepted code counts once. It is `passed` when its digits were typed in time, and `unanswered` when its time has ended
- * without that. A code that was canceled, or that has no tries left, counts as neither. No code is both: by
+ * without that. A code counts as neither if it, or its verification, was canceled or has no tries left. No code is both: by
  * PostgreSQL's clock, a code counts as passed until a moment after its end, and as unanswered from a later moment on.
  */
 import type { Channel } from '../base/channel.ts'
@@ -20,6 +20,10 @@ export type OnConverted = (conversion: Conversion, count: number) => void
 /** A condition of SQL: the code of the row `n` has just passed, and counts. */
 export const isConvertedSql = (n: string) =>
   `(${n}.code_end = 'passed' AND ${n}.sent_at IS NOT NULL AND now() < ${n}.expires_at + interval '2 seconds')`
+
+/** A condition of SQL: the code of a notice was not typed, and neither it nor its verification was canceled or out of tries. */
+export const isUntypedSql = `(code_end IS NULL AND
+  coalesce((SELECT v.ended FROM verification v WHERE v.id = verification_id), '') NOT IN ('canceled', 'tries'))`
 
 /** Longer after the end than the condition above by more than a statement takes. */
 const endsAfter = `interval '5 seconds'`
@@ -59,7 +63,7 @@ const fromSql = `
 const countSql = `
   WITH block AS MATERIALIZED (
     SELECT id, channel, provider, kind = 'captcha' AND expires_at + ${endsAfter} > now() AS is_open,
-           kind = 'captcha' AND sent_at IS NOT NULL AND code_end IS NULL AS is_unanswered
+           kind = 'captcha' AND sent_at IS NOT NULL AND ${isUntypedSql} AS is_unanswered
     FROM notice WHERE id > $1::uuid AND id < $2::uuid ORDER BY id LIMIT $3
   ), done AS (
     SELECT * FROM block

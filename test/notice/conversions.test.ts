@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { newId } from '../../src/base/ids.ts'
+import { createBrowse } from '../../src/notice/browse.ts'
 import type { Conversion } from '../../src/notice/conversions.ts'
 import { createNoticeStore } from '../../src/notice/store.ts'
 import { databaseAt, testDatabase } from '../tools/database.ts'
@@ -94,6 +95,27 @@ test('canceled, without tries, not accepted by a provider, or no code: neither',
   await store.countUnanswered()
   expect(counted).toEqual([])
 })
+
+test.each([
+  ['canceled', []],
+  ['tries', []],
+  ['passed', ['a sms unanswered']],
+  ['gone', ['a sms unanswered']],
+] as const)(
+  'a way of a verification that ended by %s, not typed itself: %j',
+  async (as, expected) => {
+    const [id, verification] = [await sent(), newId(database.nowMs())]
+    const named = { id: verification, app: 'web', scene: 'login', workflow: 'all', keyId: 'k' }
+    const row = { ...named, sealed: Buffer.from('x'), isPage: false, ways: 2, ttlMs: 9 }
+    await store.addVerification(row)
+    await pool.query('UPDATE notice SET verification_id = $2 WHERE id = $1', [id, verification])
+    await store.endVerification(verification, as)
+    await endsIn(id, -60)
+    await store.countUnanswered()
+    expect(counted).toEqual(expected)
+    expect(await createBrowse(database).latestTyped(undefined)).toHaveLength(expected.length)
+  },
+)
 
 test('after an open code, later ones wait; many are counted over several blocks', async () => {
   const [first, second] = [await sent(), await sent()]
