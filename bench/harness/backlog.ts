@@ -31,9 +31,9 @@ export function openBacklog(
     ttlMs: 600_000,
     triesPerCode: 3,
   })
-  const queue = new Queue(queueName(channel), {
+  const queue = new Queue(queueName({ channel, kind }), {
     connection: redis,
-    prefix: queuePrefix('postern:', channel),
+    prefix: queuePrefix('postern:', { channel, kind }),
   })
   closeLater(() => queue.close())
 

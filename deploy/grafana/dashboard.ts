@@ -316,7 +316,10 @@ const rows: readonly (readonly [title: string, ...lines: readonly (readonly Pane
         unit: 'short',
         isStacked: true,
         queries: [
-          ['{{channel}} {{state}}', `max by (channel, state) (${of('postern_queue_depth')})`],
+          [
+            '{{channel}} {{kind}} {{state}}',
+            `max by (channel, kind, state) (${of('postern_queue_depth')})`,
+          ],
         ],
       },
       {

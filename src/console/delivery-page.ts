@@ -9,6 +9,7 @@ import type { WorkerNote } from '../delivery/worker-notes.ts'
 import type { WindowState } from '../limiter/index.ts'
 import type { Backlog } from '../notice/backlog.ts'
 import type { Browse } from '../notice/browse.ts'
+import { type QueueOf, queueName } from '../notice/job.ts'
 import { type RejectingRules, rejectedByCountry, typedByProvider } from './by-country.ts'
 import type { ConsoleRoute, View } from './page.ts'
 import { badge, duration, stateBadge, table, wordFor } from './parts.ts'
@@ -107,15 +108,19 @@ const awayIn = (providers: WorkerNote['providers']) =>
 
 function queues(view: View, { depths }: Delivery): Html {
   const { delivery, notices } = view.words
-  const names = [...new Set(depths.map(({ channel }) => channel))]
   const states = Object.keys(delivery.jobs) as (keyof typeof delivery.jobs)[]
-  const rows = names.map((name) => [
-    wordFor(notices.channels, name),
-    ...states.map(
-      (state) => depths.find((one) => one.channel === name && one.state === state)?.value ?? 0,
-    ),
-  ])
-  const heads = [delivery.channel, ...states.map((state) => delivery.jobs[state])]
+  const rows = depths
+    .filter(({ state }) => state === 'waiting')
+    .map((queue) => [
+      wordFor(notices.channels, queue.channel),
+      wordFor(notices.kinds, queue.kind),
+      ...states.map((state) => {
+        const isAsked = (one: QueueOf & { state: string }) =>
+          queueName(one) === queueName(queue) && one.state === state
+        return depths.find(isAsked)?.value ?? 0
+      }),
+    ])
+  const heads = [delivery.channel, delivery.kind, ...states.map((state) => delivery.jobs[state])]
   return table(view, delivery.queues, heads, rows, '')
 }
 

@@ -17,13 +17,8 @@
  */
 import { startCountdown } from '../base/deadline.ts'
 import type { SendResult } from '../providers/provider.ts'
-import { captchaPauses, meanings, noticePauses } from './retry.ts'
-import {
-  createCheckTimes,
-  createReturnTimes,
-  type Deferred,
-  longestLimitRetryMs,
-} from './return-times.ts'
+import { createReturnTimes, type Deferred } from './lines.ts'
+import { meanings, noticePauses } from './retry.ts'
 
 const failuresToOpen = 5
 /** A call counts as slow only above this. */
@@ -55,8 +50,7 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
   let probeAtMs: number | undefined
   let isProbing = false
   let restEndsAtMs = 0
-  const returnTimes = createReturnTimes(captchaPauses.longestRetryMs, noticePauses.longestRetryMs)
-  const checkRetryMs = createCheckTimes()
+  const returnTimes = createReturnTimes(noticePauses.longestRetryMs)
   /** Duration of the longest recent good answer. Each shorter answer reduces it by a tenth. */
   let usualDurationMs = 0
 
@@ -148,10 +142,7 @@ export function createCircuit(slots: number, onChange: (isOpen: boolean) => void
     reason: 'paused' | 'circuit',
     soonestRetryMs: number,
   ): Deferred {
-    const isLong = soonestRetryMs > longestLimitRetryMs
-    const retryInMs = isLong
-      ? checkRetryMs(soonestRetryMs)
-      : returnTimes(isUrgent, soonestRetryMs, returnSpacingMs)
+    const retryInMs = returnTimes(isUrgent, soonestRetryMs, returnSpacingMs)
     return { kind: 'deferred', reason, retryInMs }
   }
 

@@ -14,10 +14,10 @@ import type { NoticeStore } from '../notice/store.ts'
 import type { Message, SendResult } from '../providers/provider.ts'
 import { createComposeMessage } from './compose-message.ts'
 import type { GuardedProvider } from './guarded-provider.ts'
+import { type Deferred, longestLimitRetryMs } from './lines.ts'
 import type { IsEnabled, Routable } from './provider-order.ts'
 import { type ClaimOutcome, expired, sentBy } from './record-outcome.ts'
 import type { ResolveUnknown } from './resolve-unknown.ts'
-import { type Deferred, longestLimitRetryMs } from './return-times.ts'
 import { createRounds, done, type Round, type Verdict } from './round.ts'
 
 /**

@@ -1,9 +1,10 @@
-/** Delivery of the notices on the queues: each provider with its guard, and one worker per channel. */
+/** Delivery of the notices on the queues: each provider with its guard, and one worker per queue. */
 import type { ConnectionOptions } from 'bullmq'
-import { type Channel, channels } from '../base/channel.ts'
+import type { Channel } from '../base/channel.ts'
 import type { Closers } from '../base/closers.ts'
 import type { RedisClient } from '../base/redis-script.ts'
 import type { Limiter } from '../limiter/index.ts'
+import { queues } from '../notice/job.ts'
 import type { Producer } from '../notice/producer.ts'
 import type { Provider } from '../providers/provider.ts'
 import { createDeliver, type DeliverDeps } from './deliver.ts'
@@ -45,8 +46,8 @@ interface DeliveryDeps
   onReload: (take: (file: Pick<Sections, 'providers'>) => void) => void
   findReceipt: FindReceipt
   redis: RedisClient
-  /** Each worker needs a separate connection. */
-  openQueueConnection: () => ConnectionOptions
+  /** All workers share it. BullMQ adds one for the blocking reads of each. */
+  queueConnection: ConnectionOptions
   keyPrefix: string
   serves: Serves
   /** Puts notices back on the queue. */
@@ -56,7 +57,7 @@ interface DeliveryDeps
 
 /** Starts at once. The providers connect with their first call. */
 export function startDelivery(deps: DeliveryDeps): DeliveryWorker[] {
-  const { file, findReceipt, redis, openQueueConnection, keyPrefix, closers } = deps
+  const { file, findReceipt, redis, queueConnection: connection, keyPrefix, closers } = deps
   const timeoutMs = file.delivery.timeout
   const guarded = guardProviders(deps)
   for (const provider of guarded.values()) closers.onClose(() => provider.close())
@@ -74,10 +75,9 @@ export function startDelivery(deps: DeliveryDeps): DeliveryWorker[] {
     look: () => Object.fromEntries([...guarded].map(([name, one]) => [name, one.state()])),
   })
   closers.onClose(() => notes.stop())
-  const workers = channels.map((channel) => {
-    const concurrency = capacityOf(channel, guarded)
-    const connection = openQueueConnection()
-    return startDeliveryWorker({ ...deps, channel, connection, concurrency, deliver })
+  const workers = queues.map((queue) => {
+    const concurrency = capacityOf(queue.channel, guarded)
+    return startDeliveryWorker({ ...deps, queue, connection, concurrency, deliver })
   })
   closers.onClose(async () => {
     const closing = workers.map((worker) => worker.close())

@@ -3,7 +3,7 @@
  * the claim of the notice, a slot, and a provider that works. Each wait may outlast the message, its code or the provider.
  * So a caller asks once (`inTurn`), and the turn gives back once what it took, in each of its states.
  *
- * - line: Begins when the caller asks. Next with a place (slots.ts) and the circuit's permission. Ends the turn if the
+ * - line: Begins when the caller asks. Next with a place (lines.ts) and the circuit's permission. Ends the turn if the
  *   provider rests (circuit.ts), the line is full, or the message ends. This wait may be long, so it comes before the claim.
  * - limits: Next with a use of the provider's limits (provider-limits.ts). Ends the turn if one is reached.
  * - claim: Next with a claim for one call. The caller ends the turn if the message must not be sent any more. The next
@@ -15,11 +15,10 @@ import { noteInSpan, traced } from '../base/traces.ts'
 import type { Message, Provider, SendResult, SentMessage } from '../providers/provider.ts'
 import type { Answered } from './attempt-log.ts'
 import { createCircuit, type Passage } from './circuit.ts'
+import { createSlots, type Deferred, type Slot } from './lines.ts'
 import { createPostponedShare } from './postponed-share.ts'
 import type { AcquireSendPermit, SendPermit } from './provider-limits.ts'
 import { meanings } from './retry.ts'
-import type { Deferred } from './return-times.ts'
-import { createSlots, type Slot } from './slots.ts'
 import { createTimedCalls } from './timed-calls.ts'
 
 export interface Wish<Stopped> {
@@ -39,7 +38,7 @@ export type WatchedProvider = ReturnType<typeof createGuardedProvider>
 export type GuardedProvider = Omit<WatchedProvider, 'close'>
 
 /**
- * Length of the line before one provider. It is long enough that no slot stays empty while messages wait, although each
+ * Length of each line before one provider. It is long enough that no slot stays empty while messages wait, although each
  * message needs SQL statements before and after its call.
  */
 const maxWaiting = 200
@@ -131,12 +130,7 @@ export function createGuardedProvider(
 
       async slot() {
         const startedAtMs = performance.now()
-        slot = await callSlots.take({
-          isUrgent,
-          weight,
-          timeoutMs: slotTimeoutMs,
-          isPatient: false,
-        })
+        slot = await callSlots.take({ isUrgent, weight, timeoutMs: slotTimeoutMs })
         // A process that stood still may have lost the claim. Its timer did not run either.
         const isLate = performance.now() - startedAtMs > slotTimeoutMs
         return !slot.granted || isLate || ttlMs() <= 0 ? withoutSlot(slotTimeoutMs) : awaySince()
@@ -176,8 +170,7 @@ export function createGuardedProvider(
   /** The outcome of an `unknown` send, if the provider supports queries. */
   async function query(sent: SentMessage): Promise<SendResult> {
     // A query uses the same connections as sends, and a message waits for its answer.
-    const wanted = { isUrgent: true, weight: 1, timeoutMs, isPatient: true }
-    const slot = await callSlots.take(wanted)
+    const slot = await callSlots.take({ isUrgent: true, timeoutMs })
     if (!slot.granted) return { kind: 'unknown', detail: 'the provider is busy' }
     try {
       return await timedCall(
@@ -194,7 +187,7 @@ export function createGuardedProvider(
     name: provider.name,
     kind: provider.kind,
     channels: provider.channels,
-    /** The largest number of messages that can be in calls or in line. */
+    /** The largest number of messages of a kind that can be in calls or in line. */
     capacity: provider.slots + maxWaiting,
     inTurn,
     away: circuit.away,

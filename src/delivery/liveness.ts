@@ -1,16 +1,15 @@
 /**
  * Whether a worker makes progress. After long outages, a queue worker can stay idle for ever although its connection is
- * fine, so a PING proves nothing. A channel is stuck when jobs wait for a minute while its worker has no job. `livez`
+ * fine, so a PING proves nothing. A queue is stuck when jobs wait for a minute while its worker has no job. `livez`
  * reports it, so that a supervisor can start a new process. While Redis is away, nothing is reported.
  */
-import type { Channel } from '../base/channel.ts'
+import { type QueueOf, queueName } from '../notice/job.ts'
 import type { Producer } from '../notice/producer.ts'
 
 const stuckTimeoutMs = 60_000
 const lookSpacingMs = 5_000
 
-export interface Watched {
-  channel: Channel
+export interface Watched extends QueueOf {
   idleDurationMs(): number
 }
 
@@ -21,19 +20,17 @@ export function startLiveness(deps: {
   lookSpacingMs?: number
 }) {
   const { workers, depths } = deps
-  /** By channel, the time since which every look has found waiting jobs. */
-  const waitingAtMs = new Map<Channel, number>()
+  /** By queue, the time since which every look has found waiting jobs. */
+  const waitingAtMs = new Map<string, number>()
 
   async function look() {
     const counts = await depths().catch(() => [])
     const waiting = new Set(
-      counts
-        .filter(({ state, value }) => value > 0 && (state === 'waiting' || state === 'prioritized'))
-        .map(({ channel }) => channel),
+      counts.filter(({ state, value }) => value > 0 && state === 'waiting').map(queueName),
     )
-    for (const { channel } of workers) {
-      if (!waiting.has(channel)) waitingAtMs.delete(channel)
-      else if (!waitingAtMs.has(channel)) waitingAtMs.set(channel, performance.now())
+    for (const queue of workers.map(queueName)) {
+      if (!waiting.has(queue)) waitingAtMs.delete(queue)
+      else if (!waitingAtMs.has(queue)) waitingAtMs.set(queue, performance.now())
     }
   }
 
@@ -44,13 +41,13 @@ export function startLiveness(deps: {
     /** Reasons to replace this process; empty if there are none. */
     reasonsNotLive(): string[] {
       const timeoutMs = deps.stuckTimeoutMs ?? stuckTimeoutMs
-      return workers.flatMap(({ channel, idleDurationMs }) => {
-        const sinceAtMs = waitingAtMs.get(channel)
+      return workers.flatMap(({ idleDurationMs, ...queue }) => {
+        const sinceAtMs = waitingAtMs.get(queueName(queue))
         const isStuck =
           sinceAtMs !== undefined &&
           performance.now() - sinceAtMs > timeoutMs &&
           idleDurationMs() > timeoutMs
-        return isStuck ? [`${channel} jobs are waiting and the worker starts none`] : []
+        return isStuck ? [`${queueName(queue)} jobs are waiting and the worker starts none`] : []
       })
     },
     stop() {

@@ -2,7 +2,7 @@ import { channels } from '../base/channel.ts'
 import type { Meter } from '../base/meter.ts'
 import type { NoticeMetrics } from '../notice/metrics.ts'
 import { callOutcomes, noticeKinds, unsentReasons } from '../notice/states.ts'
-import { deferralReasons } from './return-times.ts'
+import { deferralReasons } from './lines.ts'
 
 export type DeliveryMetrics = ReturnType<typeof deliveryMetrics> &
   Pick<NoticeMetrics, 'suppressions'>

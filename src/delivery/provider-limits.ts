@@ -3,14 +3,13 @@
  * policy that is decided in one step. So a message that waits for the pace uses nothing of its recipient's quota.
  *
  * Permits go to the message that calls first, and new bulk messages call all the time. So a code that must wait for the
- * pace sets a key in Redis until its return. Meanwhile no worker acquires a permit for a bulk message.
+ * pace sets a key in Redis until its return. Meanwhile no worker acquires a permit for a bulk message (lines.ts).
  */
 import { randomUUID } from 'node:crypto'
 import type { RedisClient } from '../base/redis-script.ts'
 import { reachRedis, Unavailable } from '../base/unavailable.ts'
 import type { Limiter, RawPolicies, RawRule } from '../limiter/index.ts'
-import { captchaPauses } from './retry.ts'
-import { createCheckTimes, createPlaces, createReturnTimes } from './return-times.ts'
+import { createReturnTimes, longestLimitRetryMs } from './lines.ts'
 
 export interface ProviderLimits {
   /** Calls of the provider by all workers together, e.g. `50 per 1s`. */
@@ -68,7 +67,6 @@ export function createSendPermits(deps: Deps, entries: Entries) {
     }
   }
   setLimits(entries)
-  const quotaRetryMs = createCheckTimes()
 
   /** Acquires a permit for a message to this recipient, which takes `calls` of the pace. */
   async function acquireSendPermit(
@@ -97,9 +95,7 @@ export function createSendPermits(deps: Deps, entries: Entries) {
         }
       }
       const { rule, retryAfterMs } = decision
-      if (rule === 'quota') {
-        return { granted: false, reason: 'quota', retryInMs: quotaRetryMs(retryAfterMs) }
-      }
+      if (rule === 'quota') return line.awaitQuota(isUrgent, retryAfterMs)
       return await line.turnAway(isUrgent, retryAfterMs)
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error
@@ -110,11 +106,7 @@ export function createSendPermits(deps: Deps, entries: Entries) {
   return { acquireSendPermit, setLimits }
 }
 
-/**
- * Messages that wait for the pace come back one after the other, as fast as the pace allows. Bulk messages beyond the next
- * minute come back to check. The time until a code comes back has a bound. Otherwise a flood of codes would keep bulk
- * messages waiting after its codes have expired.
- */
+/** Messages that wait for the pace come back one after the other, as fast as the pace allows. */
 function createPaceLine(
   { limiter, redis, keyPrefix }: Deps,
   provider: string,
@@ -122,9 +114,8 @@ function createPaceLine(
 ) {
   const windows = limiter.windows(provider).filter(({ rule }) => rule === 'pace')
   const spacings = windows.map(({ windowMs = 0, limit }) => windowMs / Math.max(1, limit))
-  const codeTimes = createReturnTimes(captchaPauses.longestRetryMs)
-  const bulkTimes = createPlaces()
-  const checkRetryMs = createCheckTimes()
+  const spacingMs = Math.max(0, ...spacings)
+  const returnTimes = createReturnTimes()
   // Contains the pace, so that a reload does not keep bulk messages waiting for an earlier pace.
   const codesWaitKey = `${keyPrefix}codes-wait:${provider}:${pace}`
   return {
@@ -135,11 +126,9 @@ function createPaceLine(
     codesRetryMs: async () => (pace ? reachRedis(redis.pttl(codesWaitKey)) : 0),
 
     async turnAway(isUrgent: boolean, soonestRetryMs: number): Promise<SendPermit> {
-      const spacingMs = Math.max(0, ...spacings)
-      if (!isUrgent) {
-        return { granted: false, reason: 'pace', retryInMs: bulkTimes(soonestRetryMs, spacingMs) }
-      }
-      const retryInMs = checkRetryMs(codeTimes(true, soonestRetryMs, spacingMs))
+      const retryInMs = returnTimes(isUrgent, soonestRetryMs, spacingMs)
+      const turnedAway = { granted: false, reason: 'pace', retryInMs } as const
+      if (!isUrgent) return turnedAway
       const ttlMs = Math.ceil(retryInMs + lateDurationMs)
       // Another code may come back later, also to another worker, so the time is never made shorter.
       await reachRedis(
@@ -148,7 +137,14 @@ function createPaceLine(
           redis.pexpire(codesWaitKey, ttlMs, 'GT'),
         ]),
       )
-      return { granted: false, reason: 'pace', retryInMs }
+      return turnedAway
+    },
+
+    /** The quotas of a recipient end at different times, so the message takes no place. */
+    awaitQuota(isUrgent: boolean, retryAfterMs: number): SendPermit {
+      const isLong = retryAfterMs > longestLimitRetryMs
+      const retryInMs = isLong ? returnTimes(isUrgent, retryAfterMs, 0) : retryAfterMs
+      return { granted: false, reason: 'quota', retryInMs }
     },
   }
 }

@@ -1,11 +1,17 @@
 import { type ConnectionOptions, DelayedError, type Job, Worker } from 'bullmq'
-import type { Channel } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
 import type { Log } from '../base/log.ts'
-import { idsOf, type JobData, queueName, queuePrefix, workerTimings } from '../notice/job.ts'
+import {
+  idsOf,
+  type JobData,
+  type QueueOf,
+  queueName,
+  queuePrefix,
+  workerTimings,
+} from '../notice/job.ts'
 import type { Producer } from '../notice/producer.ts'
+import { createSlots } from './lines.ts'
 import type { Verdict } from './round.ts'
-import { createSlots } from './slots.ts'
 
 /** Pause before a job whose row could not be claimed is tried again. */
 const faultRetryMs = 1_000
@@ -15,9 +21,9 @@ const redisTimeoutMs = 2_000
 
 export type DeliveryWorker = ReturnType<typeof startDeliveryWorker>
 
-/** Delivers the notices of one channel, at most `concurrency` at once, including those that wait for a slot. Starts at once. */
+/** Delivers the notices of one queue, at most `concurrency` at once, including those that wait for a slot. Starts at once. */
 export function startDeliveryWorker(deps: {
-  channel: Channel
+  queue: QueueOf
   connection: ConnectionOptions
   keyPrefix: string
   concurrency: number
@@ -25,7 +31,7 @@ export function startDeliveryWorker(deps: {
   producer: Pick<Producer, 'add'>
   log: Log
 }) {
-  const { channel, connection, keyPrefix, concurrency, deliver, producer, log } = deps
+  const { queue, connection, keyPrefix, concurrency, deliver, producer, log } = deps
   const places = createSlots(() => concurrency)
   let progressAtMs = performance.now()
   let active = 0
@@ -37,17 +43,15 @@ export function startDeliveryWorker(deps: {
       log.jobFailed(String(job.id), new Error('a job without the id of a notice'))
       return
     }
-    const isUrgent = !job.opts.priority
-    const kind = isUrgent ? 'captcha' : 'notice'
     const adding: Promise<void>[] = []
     const failures: unknown[] = []
     active++
     const waits = await Promise.all(
       ids.map(async (id) => {
-        const retryInMs = await deliverInTurn(id, isUrgent)
+        const retryInMs = await deliverInTurn(id)
         // It does not wait for the rest of the job, which may wait long for a provider.
         if (retryInMs !== undefined && ids.length > 1) {
-          const added = producer.add({ id, channel, kind, retryInMs })
+          const added = producer.add({ ...queue, id, retryInMs })
           adding.push(added.catch((error) => void failures.push(error)))
         }
         return retryInMs
@@ -69,9 +73,8 @@ export function startDeliveryWorker(deps: {
    * Whole milliseconds until the notice comes back; undefined if it has ended. Never rejects. While the worker stops,
    * notices without a place come back at once.
    */
-  async function deliverInTurn(id: string, isUrgent: boolean): Promise<number | undefined> {
-    const wish = { isUrgent, weight: 1, timeoutMs: Number.POSITIVE_INFINITY, isPatient: true }
-    const place = await places.take(wish)
+  async function deliverInTurn(id: string): Promise<number | undefined> {
+    const place = await places.take()
     if (!place.granted) return 0
     try {
       const verdict = await deliver(id)
@@ -89,9 +92,9 @@ export function startDeliveryWorker(deps: {
   let worker = start()
 
   function start(): Worker<JobData> {
-    const next = new Worker<JobData>(queueName(channel), work, {
+    const next = new Worker<JobData>(queueName(queue), work, {
       connection,
-      prefix: queuePrefix(keyPrefix, channel),
+      prefix: queuePrefix(keyPrefix, queue),
       concurrency,
       autorun: false,
       ...workerTimings,
@@ -122,7 +125,7 @@ export function startDeliveryWorker(deps: {
   }
 
   return {
-    channel,
+    ...queue,
     /** Milliseconds since its last job ended; 0 while a job runs. */
     idleDurationMs: () => (active > 0 ? 0 : performance.now() - progressAtMs),
     /** Accepts no more jobs. Resolves when the jobs under way have ended, and does not wait for an absent Redis. */

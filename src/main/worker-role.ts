@@ -61,7 +61,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     onReload: limits.onReload,
     isEnabled: limits.isEnabled,
     findReceipt: receipts.find,
-    openQueueConnection: () => openRedis('worker'),
+    queueConnection: openRedis('worker'),
     unseal: secrets.unseal,
     withoutWebOtpIn: file.recipients.withoutWebOtp,
     settleCode: (notice) =>

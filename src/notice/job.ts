@@ -6,35 +6,38 @@
  * accepted send (docs/decisions/0015). Every other job is of one notice, whose id is also the job's id. So a second add
  * of an existing job changes nothing.
  */
-import type { Channel } from '../base/channel.ts'
+import { type Channel, channels } from '../base/channel.ts'
 import { isId } from '../base/ids.ts'
 import type { SpanStart } from '../base/traces.ts'
-import type { NoticeKind } from './states.ts'
+import { type NoticeKind, noticeKinds } from './states.ts'
 
-/** One queue per channel, so that slow mail never delays SMS. */
-export const queueName = (channel: Channel) => `send-${channel}`
+/** The notices of one queue. Slow mail never delays SMS, and bulk notices never delay codes (delivery/lines.ts). */
+export interface QueueOf {
+  channel: Channel
+  kind: NoticeKind
+}
+
+export const queues: readonly QueueOf[] = channels.flatMap((channel) =>
+  noticeKinds.map((kind) => ({ channel, kind })),
+)
+
+export const queueName = ({ channel, kind }: QueueOf) =>
+  kind === 'captcha' ? `send-${channel}` : `send-${channel}-bulk`
 
 /** The hash tag keeps all keys of a queue in one slot of a cluster. Each queue has its own, so it can have its own shard. */
-export const queuePrefix = (keyPrefix: string, channel: Channel) =>
-  `{${keyPrefix}${queueName(channel)}}`
+export const queuePrefix = (keyPrefix: string, queue: QueueOf) =>
+  `{${keyPrefix}${queueName(queue)}}`
+
+/** The states of a job that is still to be done. */
+export const jobStates = ['waiting', 'delayed', 'active'] as const
 
 /** `ids` of a job for several notices, or the `id` of one. */
 export type JobData = { ids: string[] } | { id: string }
 
-/** The states of a job that is still to be done. */
-export const jobStates = ['waiting', 'prioritized', 'delayed', 'active'] as const
-export type JobState = (typeof jobStates)[number]
+const maxNoticesPerJob = 16
 
-/**
- * A worker takes whole jobs. A code waits for the end of one if all that a worker has taken are bulk notices. So those
- * share smaller jobs.
- */
-export const maxNoticesPerJob = { captcha: 16, notice: 4 } as const
-
-export interface SendJob {
+export interface SendJob extends QueueOf {
   id: string
-  channel: Channel
-  kind: NoticeKind
   /** The job does not run before this time has passed. */
   retryInMs?: number
   /** The notice is due by PostgreSQL's clock, so an existing delayed job runs now. A worker's clock does not decide. */
@@ -44,10 +47,10 @@ export interface SendJob {
 /** The span for adding a job or for processing it, by OpenTelemetry's conventions for messaging. */
 export function queueSpan(
   operation: 'send' | 'process',
-  notice: { id: string; app: string; kind: string; channel: Channel; template: string },
+  notice: QueueOf & { id: string; app: string; template: string },
 ): SpanStart {
-  const { id, app, kind, channel, template } = notice
-  const queue = queueName(channel)
+  const { id, app, kind, template } = notice
+  const queue = queueName(notice)
   return {
     name: `${operation} ${queue}`,
     kind: operation === 'send' ? 'PRODUCER' : 'CONSUMER',
@@ -62,9 +65,21 @@ export function queueSpan(
   }
 }
 
-/** The job of these notices, which are of one kind. Only a job of one notice can be delayed. */
-export function jobOf(notices: readonly SendJob[]) {
-  const [{ id, kind, retryInMs = 0 }, ...others] = notices as [SendJob, ...SendJob[]]
+/** A job of one notice has its id, so another add changes nothing. It can also be delayed or promoted. */
+const isAlone = ({ retryInMs = 0, isOverdue = false }: SendJob) => retryInMs > 0 || isOverdue
+
+/** The jobs of these notices of one queue. */
+export function jobsOf(notices: readonly SendJob[]) {
+  const jobs = notices.filter(isAlone).map((notice) => [notice])
+  const others = notices.filter((notice) => !isAlone(notice))
+  for (let at = 0; at < others.length; at += maxNoticesPerJob) {
+    jobs.push(others.slice(at, at + maxNoticesPerJob))
+  }
+  return jobs.map((some) => ({ ...jobOf(some), isOverdue: some[0]?.isOverdue }))
+}
+
+function jobOf(notices: readonly SendJob[]) {
+  const [{ id, retryInMs = 0 }, ...others] = notices as [SendJob, ...SendJob[]]
   const isOne = others.length === 0
   return {
     name: 'send',
@@ -74,8 +89,6 @@ export function jobOf(notices: readonly SendJob[]) {
       removeOnComplete: true,
       removeOnFail: true,
       ...(isOne ? { jobId: id } : {}),
-      // Jobs without a priority run first, so codes overtake bulk notices.
-      ...(kind === 'notice' ? { priority: 1 } : {}),
       ...(retryInMs > 0 ? { delay: retryInMs } : {}),
     },
   }

@@ -60,8 +60,9 @@ export const noticeMetrics = ({ counter, measured }: Meter, providers: readonly 
     'Age of the oldest undelivered event.',
     {},
   ),
-  queueDepth: measured('postern_queue_depth', 'Jobs on the queue, by channel and job state.', {
+  queueDepth: measured('postern_queue_depth', 'Jobs on the queues, by state.', {
     channel: channels,
+    kind: noticeKinds,
     state: jobStates,
   }),
   scheduled: measured(

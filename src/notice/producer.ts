@@ -1,16 +1,15 @@
 import { type ConnectionOptions, type Job, Queue } from 'bullmq'
 import { createBatcher } from '../base/batcher.ts'
-import { type Channel, channels } from '../base/channel.ts'
 import { orLate } from '../base/deadline.ts'
 import { reachRedis } from '../base/unavailable.ts'
 import {
   type JobData,
-  type JobState,
-  jobOf,
   jobStates,
-  maxNoticesPerJob,
+  jobsOf,
+  type QueueOf,
   queueName,
   queuePrefix,
+  queues,
   type SendJob,
 } from './job.ts'
 
@@ -19,29 +18,28 @@ export type Producer = ReturnType<typeof createProducer>
 /** Limits an add, because BullMQ waits for a connection without limit. */
 const addTimeoutMs = 2_000
 
-/** Puts notices on the queue. All notices of one event-loop tick go in one command per channel. */
+/** Puts notices on the queues. All notices of one event-loop tick go in one command per queue. */
 export function createProducer(connection: ConnectionOptions, keyPrefix: string) {
-  const queues = new Map<Channel, Queue<JobData>>()
-  const batchers = new Map<Channel, (job: SendJob) => Promise<void>>()
-  for (const channel of channels) {
-    const queue = new Queue<JobData>(queueName(channel), {
+  const opened: [QueueOf, Queue<JobData>][] = []
+  const batchers = new Map<string, (job: SendJob) => Promise<void>>()
+  for (const one of queues) {
+    const queue = new Queue<JobData>(queueName(one), {
       connection,
-      prefix: queuePrefix(keyPrefix, channel),
+      prefix: queuePrefix(keyPrefix, one),
       skipVersionCheck: true,
     })
     // The caller of each command gets its error; this event only repeats it.
     queue.on('error', () => {})
-    queues.set(channel, queue)
+    opened.push([one, queue])
     batchers.set(
-      channel,
+      queueName(one),
       createBatcher<SendJob, void>({
         maxItems: 200,
         maxConcurrent: 4,
         async run(notices) {
-          const jobs = notices.filter(isAlone).map((notice) => [notice])
-          const added = [...jobs, ...sharedJobs(notices)].map(jobOf)
-          const there = await reachRedis(inTime(queue.addBulk(added)))
-          const overdue = there.filter((_, at) => jobs[at]?.[0]?.isOverdue)
+          const jobs = jobsOf(notices)
+          const there = await reachRedis(inTime(queue.addBulk(jobs)))
+          const overdue = there.filter((_, at) => jobs[at]?.isOverdue)
           await reachRedis(inTime(Promise.all(overdue.map((job) => runNow(queue, job)))))
         },
       }),
@@ -51,15 +49,15 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
   return {
     /** Throws Unavailable if the queue is out of reach. The reconciler then queues the notice. */
     async add(job: SendJob): Promise<void> {
-      await batchers.get(job.channel)?.(job)
+      await batchers.get(queueName(job))?.(job)
     },
 
-    /** Jobs per channel and state. Without the channels whose queue gives no answer; throws if none does. */
-    async depths(): Promise<{ channel: Channel; state: JobState; value: number }[]> {
+    /** Jobs per queue and state. Without the queues that give no answer; throws if none does. */
+    async depths() {
       const answers = await Promise.allSettled(
-        [...queues].map(async ([channel, queue]) => {
+        opened.map(async ([one, queue]) => {
           const counts = await inTime(queue.getJobCounts(...jobStates))
-          return jobStates.map((state) => ({ channel, state, value: counts[state] ?? 0 }))
+          return jobStates.map((state) => ({ ...one, state, value: counts[state] ?? 0 }))
         }),
       )
       const answered = answers.filter((one) => one.status === 'fulfilled')
@@ -68,7 +66,7 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
     },
 
     async close(): Promise<void> {
-      await Promise.all([...queues.values()].map((queue) => queue.close()))
+      await Promise.all(opened.map(([, queue]) => queue.close()))
     },
   }
 }
@@ -87,20 +85,6 @@ async function runNow(queue: Queue<JobData>, job: Job<JobData>): Promise<void> {
   if (!['unknown', 'failed', 'completed'].includes(state)) return
   await job.remove()
   await queue.add(job.name, job.data, job.opts)
-}
-
-/** A job of one notice has its id, so another add changes nothing. It can also be delayed or promoted. */
-const isAlone = ({ retryInMs = 0, isOverdue = false }: SendJob) => retryInMs > 0 || isOverdue
-
-/** Groups of notices that can be in one job: codes with codes, and bulk with bulk. */
-function sharedJobs(notices: readonly SendJob[]): SendJob[][] {
-  const groups: SendJob[][] = []
-  for (const kind of ['captcha', 'notice'] as const) {
-    const alike = notices.filter((notice) => notice.kind === kind && !isAlone(notice))
-    const most = maxNoticesPerJob[kind]
-    for (let at = 0; at < alike.length; at += most) groups.push(alike.slice(at, at + most))
-  }
-  return groups
 }
 
 const inTime = <Result>(work: Promise<Result>) =>

@@ -41,7 +41,7 @@ export function startBringForward(deps: BringForwardDeps): Repetition {
 
   async function isQueueLong(): Promise<boolean> {
     const depths = await producer.depths()
-    const waiting = depths.filter(({ state }) => state === 'waiting' || state === 'prioritized')
+    const waiting = depths.filter(({ state }) => state === 'waiting')
     return waiting.reduce((sum, { value }) => sum + value, 0) > longQueue
   }
 

@@ -13,6 +13,7 @@ import type { Log } from '../base/log.ts'
 import { type Repetition, repeat } from '../base/repeat.ts'
 import type { OverdueNotice } from '../notice/overdue.ts'
 import type { Producer } from '../notice/producer.ts'
+import type { NoticeKind } from '../notice/states.ts'
 import type { NoticeStore } from '../notice/store.ts'
 import type { UpkeepMetrics } from './metrics.ts'
 
@@ -36,35 +37,33 @@ export interface ReconcilerDeps {
 
 export function startReconciler(deps: ReconcilerDeps): Repetition {
   const { store, producer, sweepReceipts, metrics, log, everyMs = defaultEveryMs } = deps
-  // It is true at the start, because PostgreSQL may have been away before.
-  let wasAway = true
+  // True at the start, because PostgreSQL may have been away before.
+  const wasAway = { captcha: true, notice: true }
 
   async function reconcile(): Promise<number> {
-    // Each step fails alone: an error with receipts must not stop messages.
-    await requeue().catch((error) => log.backgroundFailed('requeue', error))
+    // Each step fails alone: an error with receipts must not stop messages, and bulk notices must not stop codes.
+    await Promise.all(
+      (['captcha', 'notice'] as const).map((kind) =>
+        requeue(kind).catch((error) => log.backgroundFailed('requeue', error, kind)),
+      ),
+    )
     await sweepReceipts().catch((error) => log.backgroundFailed('early_receipts', error))
     await store.countUnanswered().catch((error) => log.backgroundFailed('conversions', error))
     return everyMs
   }
 
   /**
-   * Codes first, because they expire soon and bulk can be millions.
-   *
    * After an outage, every claim looks lost, although its worker may be about to write the outcome. A message sent during
    * the outage would be sent again. So workers get time until the next pass: this one takes no notice.
    */
-  async function requeue(): Promise<void> {
-    const limit = wasAway ? 0 : perPass
-    for (const kind of ['captcha', 'notice'] as const) {
-      const overdue = await store.takeOverdue(kind, limit, graceMs, againInMs).catch((error) => {
-        wasAway = true
-        throw error
-      })
-      await Promise.all(
-        channels.map((channel) => queueAgain(overdue.filter((one) => one.channel === channel))),
-      )
-    }
-    wasAway = false
+  async function requeue(kind: NoticeKind): Promise<void> {
+    const limit = wasAway[kind] ? 0 : perPass
+    wasAway[kind] = true
+    const overdue = await store.takeOverdue(kind, limit, graceMs, againInMs)
+    wasAway[kind] = false
+    await Promise.all(
+      channels.map((channel) => queueAgain(overdue.filter((one) => one.channel === channel))),
+    )
   }
 
   /** The queue of a channel can be away alone. Its notices are overdue again soon. */

@@ -8,7 +8,7 @@ import type { Verdict } from '../../src/delivery/round.ts'
 import { startDeliveryWorker } from '../../src/delivery/worker.ts'
 import { createAdminServer } from '../../src/http/admin.ts'
 import { listen } from '../../src/http/listen.ts'
-import { queueName, queuePrefix } from '../../src/notice/job.ts'
+import { type QueueOf, queueName, queuePrefix } from '../../src/notice/job.ts'
 import { createProducer } from '../../src/notice/producer.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { testMetrics } from '../tools/metrics.ts'
@@ -21,10 +21,18 @@ import { freshPhone, noticeBody, rowOf, untilFinal } from './notices.ts'
 
 const policyFile = { policies: noLimits }
 
-/** The queue of SMS jobs in a Redis of this test. */
-async function openQueue({ prefix, connect }: Pick<TestRedis, 'prefix' | 'connect'>) {
+const [codes, bulk] = [
+  { channel: 'sms', kind: 'captcha' },
+  { channel: 'sms', kind: 'notice' },
+] as const
+
+/** A queue of SMS in a Redis of this test. */
+async function openQueue(
+  { prefix, connect }: Pick<TestRedis, 'prefix' | 'connect'>,
+  of: QueueOf = codes,
+) {
   const connection = await connect('producer')
-  const queue = new Queue(queueName('sms'), { connection, prefix: queuePrefix(prefix, 'sms') })
+  const queue = new Queue(queueName(of), { connection, prefix: queuePrefix(prefix, of) })
   releaseLater(() => queue.close())
   return queue
 }
@@ -36,7 +44,7 @@ function startWorker({
 }: Partial<Omit<WorkerDeps, 'log'>> &
   Pick<WorkerDeps, 'connection' | 'keyPrefix'> & { log?: Partial<Log> }) {
   const worker = startDeliveryWorker({
-    ...{ channel: 'sms', concurrency: 1, deliver: async () => ({ done: true }) },
+    ...{ queue: codes, concurrency: 1, deliver: async () => ({ done: true }) },
     producer: { add: async () => {} },
     ...deps,
     log: { jobFailed() {}, connectionFailed() {}, ...log } as unknown as Log,
@@ -45,16 +53,15 @@ function startWorker({
   return worker
 }
 
-const counts = (queue: Queue) =>
-  queue.getJobCounts('waiting', 'prioritized', 'active', 'delayed', 'failed')
-const none = { waiting: 0, prioritized: 0, active: 0, delayed: 0, failed: 0 }
+const counts = (queue: Queue) => queue.getJobCounts('waiting', 'active', 'delayed', 'failed')
+const none = { waiting: 0, active: 0, delayed: 0, failed: 0 }
 
 describe('old and new versions side by side (F27)', () => {
   test('a job of another name and with more data is a hint at its row; one without an id stops no other job', async () => {
     const api = await startPostern({ policyFile, roles: { api: true, worker: false } })
-    const queue = await openQueue(api.redis)
+    const queue = await openQueue(api.redis, bulk)
     const { body } = await api.post('/v1/notices', noticeBody('sms', freshPhone()))
-    await eventually(async () => (await queue.getPrioritizedCount()) === 1)
+    await eventually(async () => (await queue.getWaitingCount()) === 1)
     await queue.obliterate({ force: true })
     await queue.add('from-the-future', { nothing: 'of ours' })
     await queue.add('from-the-future', { id: body.id, more: { than: 'we know' } })
@@ -107,8 +114,15 @@ describe('sendAt', () => {
 describe('liveness is progress', () => {
   function watch(waiting: number, idleDurationMs: number) {
     const liveness = startLiveness({
-      workers: [{ channel: 'sms', idleDurationMs: () => idleDurationMs }],
-      depths: async () => [{ channel: 'sms', state: 'prioritized', value: waiting }],
+      workers: [
+        { ...bulk, idleDurationMs: () => idleDurationMs },
+        { ...codes, idleDurationMs: () => 1_000 },
+      ],
+      depths: async () => [
+        { ...bulk, state: 'waiting', value: waiting },
+        { ...bulk, state: 'delayed', value: 3 },
+        { ...codes, state: 'waiting', value: 0 },
+      ],
       stuckTimeoutMs: 50,
       lookSpacingMs: 10,
     })
@@ -201,7 +215,7 @@ describe('liveness is progress', () => {
     await eventually(async () => (await look()).status === 503)
     expect(await (await look()).json()).toEqual({
       status: 'stuck',
-      reasons: ['sms jobs are waiting and the worker starts none'],
+      reasons: ['send-sms-bulk jobs are waiting and the worker starts none'],
     })
   })
 })
@@ -270,27 +284,6 @@ describe('a job of several notices', () => {
     await eventually(async () => expect(await counts(queue)).toEqual(none))
   })
 
-  test('a code passes bulk notices that wait in the worker', async () => {
-    const order: string[] = []
-    const [code, bulk] = [newId(), Array.from({ length: 20 }, () => newId())]
-    // One wait for both deliveries: the job of the code may have ended when a second one looks.
-    let codeIsTaken: Promise<unknown> | undefined
-    const { queue, start } = await open(async (id) => {
-      codeIsTaken ??= eventually(async () => (await counts(queue)).active === 2)
-      await codeIsTaken
-      // The worker reads its second job during these round trips.
-      await counts(queue)
-      order.push(id)
-      return { done: true }
-    })
-    await queue.add('send', { ids: bulk }, { priority: 1 })
-    await start()
-    await eventually(async () => (await counts(queue)).active === 1)
-    await queue.add('send', { id: code })
-    await eventually(() => order.length === 21)
-    expect(order.indexOf(code)).toBeLessThan(20)
-  })
-
   test('a worker that stops puts those that it has not begun back on the queue', async () => {
     const begun: string[] = []
     const { queue, start } = await open(async (id) => {
@@ -309,6 +302,36 @@ describe('a job of several notices', () => {
     const waiting = await queue.getJobs(['waiting'])
     expect(waiting.flatMap(({ data }) => data.ids)).toEqual(ids.slice(2))
   })
+})
+
+test('the worker of bulk notices has all that it can take: the worker of codes delivers a code', async () => {
+  const redis = await testRedis()
+  const [codeQueue, bulkQueue] = [await openQueue(redis), await openQueue(redis, bulk)]
+  let isCodeDone = false
+  const delivered: string[] = []
+  const shared = { connection: await redis.connect('worker'), keyPrefix: redis.prefix }
+  startWorker({
+    ...shared,
+    queue: bulk,
+    async deliver(id) {
+      await eventually(() => isCodeDone)
+      delivered.push(id)
+      return { done: true }
+    },
+  })
+  startWorker({
+    ...shared,
+    async deliver(id) {
+      delivered.push(id)
+      isCodeDone = true
+      return { done: true }
+    },
+  })
+  const [code, ...notices] = [newId(), newId(), newId()]
+  await bulkQueue.add('send', { ids: notices })
+  await eventually(async () => (await counts(bulkQueue)).active === 1)
+  await codeQueue.add('send', { id: code })
+  await eventually(() => expect(delivered).toEqual([code, ...notices]))
 })
 
 test('ids never met: a job whose row is gone ends without a fault', async () => {

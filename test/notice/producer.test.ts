@@ -5,6 +5,7 @@ import { newId } from '../../src/base/ids.ts'
 import { Unavailable } from '../../src/base/unavailable.ts'
 import { idsOf, queueName, queuePrefix } from '../../src/notice/job.ts'
 import { createProducer } from '../../src/notice/producer.ts'
+import { type NoticeKind, noticeKinds } from '../../src/notice/states.ts'
 import { connectRedis } from '../../src/storage/redis.ts'
 import { ownRedis } from '../tools/own-servers.ts'
 import { testRedis } from '../tools/redis.ts'
@@ -15,86 +16,77 @@ const redis = await testRedis()
 const producer = closeLater(createProducer(await redis.connect('producer'), redis.prefix))
 const connection = await redis.connect('producer')
 
-function queueOf(channel: 'sms' | 'email'): Queue {
-  const prefix = queuePrefix(redis.prefix, channel)
-  const queue = new Queue(queueName(channel), { connection, prefix, skipVersionCheck: true })
+function queueOf(channel: 'sms' | 'email', kind: NoticeKind = 'captcha'): Queue {
+  const of = { channel, kind }
+  const prefix = queuePrefix(redis.prefix, of)
+  const queue = new Queue(queueName(of), { connection, prefix, skipVersionCheck: true })
   releaseLater(() => queue.close())
   return queue
 }
 const captcha = (id = newId()) => ({ id, channel: 'sms', kind: 'captcha' }) as const
 const notice = (id = newId()) => ({ id, channel: 'sms', kind: 'notice' }) as const
 
-test('add: the job is the notice id and nothing else, on the queue of its channel', async () => {
+test('add: the job is the notice id and nothing else, on the queue of its channel and kind', async () => {
   const sms = captcha()
   const mail = { ...notice(), channel: 'email' } as const
   await Promise.all([producer.add(sms), producer.add(mail)])
   const [smsJob, mailJob] = [
     await queueOf('sms').getJob(sms.id),
-    await queueOf('email').getJob(mail.id),
+    await queueOf('email', 'notice').getJob(mail.id),
   ]
   expect(smsJob?.data).toEqual({ id: sms.id })
   expect(mailJob?.data).toEqual({ id: mail.id })
-  expect(await queueOf('email').getJob(sms.id)).toBe(undefined)
+  expect(await queueOf('sms', 'notice').getJob(sms.id)).toBe(undefined)
 })
 
-test('the queues of the channels have separate hash tags: each can lie on its own shard', async () => {
-  await Promise.all([producer.add(captcha()), producer.add({ ...notice(), channel: 'email' })])
-  const tagsOf = async (channel: string) => {
-    const keys = await redis.client.keys(`*send-${channel}*`)
-    return [...new Set(keys.map((key) => /{(.*?)}/.exec(key)?.[1]))]
-  }
-  const [sms, email] = [await tagsOf('sms'), await tagsOf('email')]
-  expect([sms.length, email.length]).toEqual([1, 1])
-  expect(sms).not.toEqual(email)
+test('the queues have separate hash tags: each can lie on its own shard', async () => {
+  const notices = [captcha(), notice(), { ...notice(), channel: 'email' } as const]
+  await Promise.all(notices.map((one) => producer.add(one)))
+  const keys = await redis.client.keys('*send-*')
+  const queues = notices.map(queueName)
+  const tagsOf = (queue: string) =>
+    new Set(keys.filter((key) => key.includes(`:${queue}:`)).map((key) => /{(.*?)}/.exec(key)?.[1]))
+  const tags = queues.flatMap((queue) => [...tagsOf(queue)])
+  expect([tags.length, new Set(tags).size]).toEqual([3, 3])
 })
 
 test('add: an overdue notice 100 times at once and again is one job (I11)', async () => {
   const queue = queueOf('sms')
-  const before = await queue.getJobCountByTypes('waiting', 'prioritized')
+  const before = await queue.getWaitingCount()
   const carry = { ...captcha(), isOverdue: true }
   await Promise.all(Array.from({ length: 100 }, () => producer.add(carry)))
   await producer.add(carry)
-  expect(await queue.getJobCountByTypes('waiting', 'prioritized')).toBe(before + 1)
+  expect(await queue.getWaitingCount()).toBe(before + 1)
 })
 
 test('add: new notices of one tick share jobs, codes and bulk apart; delayed and overdue ones have a job each', async () => {
-  const queue = queueOf('sms')
-  await queue.obliterate({ force: true })
+  const [codeQueue, bulkQueue] = [queueOf('sms'), queueOf('sms', 'notice')]
+  for (const queue of [codeQueue, bulkQueue]) await queue.obliterate({ force: true })
   const [codes, bulk] = [
     Array.from({ length: 40 }, () => captcha()),
-    Array.from({ length: 6 }, () => notice()),
+    Array.from({ length: 18 }, () => notice()),
   ]
   const later = { ...notice(), retryInMs: 3_600_000 }
   const overdue = { ...captcha(), isOverdue: true }
   await Promise.all([...codes, ...bulk, later, overdue].map((one) => producer.add(one)))
-  const idsIn = async (state: 'waiting' | 'prioritized' | 'delayed') =>
+  const idsIn = async (queue: Queue, state: 'waiting' | 'delayed') =>
     (await queue.getJobs([state])).map(({ data }) => idsOf(data))
-  const ids = (notices: readonly { id: string }[]) => notices.map(({ id }) => id)
-  const waiting = await idsIn('waiting')
-  expect(waiting.map(({ length }) => length).sort()).toEqual([1, 16, 16, 8].sort())
-  expect(waiting.flat().sort()).toEqual(ids([...codes, overdue]).sort())
-  const prioritized = await idsIn('prioritized')
-  expect(prioritized.map(({ length }) => length).sort()).toEqual([2, 4])
-  expect(prioritized.flat().sort()).toEqual(ids(bulk).sort())
-  expect(await idsIn('delayed')).toEqual([[later.id]])
-  for (const { data } of await queue.getJobs()) {
+  const ids = (notices: readonly { id: string }[]) => notices.map(({ id }) => id).sort()
+  const ofCodes = await idsIn(codeQueue, 'waiting')
+  expect(ofCodes.map(({ length }) => length).sort()).toEqual([1, 16, 16, 8].sort())
+  expect(ofCodes.flat().sort()).toEqual(ids([...codes, overdue]))
+  const ofBulk = await idsIn(bulkQueue, 'waiting')
+  expect(ofBulk.map(({ length }) => length).sort()).toEqual([16, 2])
+  expect(ofBulk.flat().sort()).toEqual(ids(bulk))
+  expect(await idsIn(bulkQueue, 'delayed')).toEqual([[later.id]])
+  for (const { data } of await codeQueue.getJobs()) {
     expect(Object.keys(data)).toEqual([idsOf(data).length > 1 ? 'ids' : 'id'])
   }
-})
-
-test('captchas overtake notices that were queued before them', async () => {
-  const queue = queueOf('sms')
-  await queue.obliterate({ force: true })
-  const [bulk, urgent] = [notice(), captcha()]
-  await producer.add(bulk)
-  await producer.add(urgent)
-  const [first] = await queue.getJobs(['waiting'])
-  expect(first?.id).toBe(urgent.id)
-  expect((await queue.getJobs(['prioritized'])).map(({ id }) => id)).toEqual([bulk.id])
   expect(await producer.depths()).toEqual(
     expect.arrayContaining([
-      { channel: 'sms', state: 'waiting', value: 1 },
-      { channel: 'sms', state: 'prioritized', value: 1 },
+      { channel: 'sms', kind: 'captcha', state: 'waiting', value: 4 },
+      { channel: 'sms', kind: 'notice', state: 'waiting', value: 2 },
+      { channel: 'sms', kind: 'notice', state: 'delayed', value: 1 },
     ]),
   )
 })
@@ -102,13 +94,14 @@ test('captchas overtake notices that were queued before them', async () => {
 test('overdue: a job that a clock put off runs now; one that waits or runs stays one', async () => {
   const queue = queueOf('sms')
   await queue.obliterate({ force: true })
-  const [putOff, later, waiting] = [notice(), notice(), captcha()]
+  const [putOff, later, waiting] = [captcha(), captcha(), captcha()]
   for (const job of [putOff, later]) await producer.add({ ...job, retryInMs: 3_600_000 })
   await producer.add(waiting)
   await Promise.all([putOff, waiting].map((job) => producer.add({ ...job, isOverdue: true })))
-  expect((await queue.getJobs(['prioritized'])).map(({ id }) => id)).toEqual([putOff.id])
-  expect((await queue.getJobs(['waiting'])).map(({ id }) => id)).toEqual([waiting.id])
-  expect((await queue.getJobs(['delayed'])).map(({ id }) => id)).toEqual([later.id])
+  const idsIn = async (state: 'waiting' | 'delayed') =>
+    (await queue.getJobs([state])).map(({ id }) => id)
+  expect((await idsIn('waiting')).sort()).toEqual([putOff.id, waiting.id].sort())
+  expect(await idsIn('delayed')).toEqual([later.id])
 })
 
 test.each(['no list', 'failed', 'completed'])(
@@ -116,17 +109,17 @@ test.each(['no list', 'failed', 'completed'])(
   async (place) => {
     const queue = queueOf('email')
     await queue.obliterate({ force: true })
-    const { id } = notice()
+    const { id } = captcha()
     await queue.add('send', { id }, { jobId: id })
     const keyOf = (list: string) => queue.toKey(list)
     await redis.client.lrem(keyOf('wait'), 0, id)
     if (place !== 'no list') await redis.client.zadd(keyOf(place), 1, id)
-    const job = { id, channel: 'email', kind: 'notice' } as const
+    const job = { id, channel: 'email', kind: 'captcha' } as const
     await producer.add(job)
     for (let turn = 0; turn < 2; turn++) await producer.add({ ...job, isOverdue: true })
-    const waiting = await queue.getJobs(['waiting', 'prioritized', 'failed', 'completed'])
-    expect(waiting.map((one) => [one.id, one.data])).toEqual([[id, { id }]])
-    expect(await queue.getPrioritizedCount()).toBe(1)
+    const jobs = await queue.getJobs(['waiting', 'failed', 'completed'])
+    expect(jobs.map((one) => [one.id, one.data])).toEqual([[id, { id }]])
+    expect(await queue.getWaitingCount()).toBe(1)
   },
 )
 
@@ -152,8 +145,11 @@ test('Redis frozen: add is Unavailable within its deadline, and works again afte
 test('depths: the queue of one channel gives no answer → the depths of the other channel; an error if none answers', async () => {
   const { client, connect, prefix } = await testRedis()
   const own = closeLater(createProducer(await connect('producer'), prefix))
-  const damage = (channel: Channel) =>
-    client.set(`${queuePrefix(prefix, channel)}:${queueName(channel)}:wait`, 'not a list')
+  const damage = async (channel: Channel) => {
+    for (const queue of noticeKinds.map((kind) => ({ channel, kind }))) {
+      await client.set(`${queuePrefix(prefix, queue)}:${queueName(queue)}:wait`, 'not a list')
+    }
+  }
   const read = async () => [...new Set((await own.depths()).map(({ channel }) => channel))]
   expect(await read()).toEqual(channels)
   await damage('email')

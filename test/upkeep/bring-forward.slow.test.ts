@@ -23,9 +23,10 @@ test('notices that a former pace parked an hour ahead, with delayed jobs → a w
   const ids = await Promise.all(Array.from({ length: 600 }, send))
   // The state after a deferral: a due time and a delayed job for each.
   const producer = createProducer(await api.redis.connect('producer'), api.redis.prefix)
-  const queue = new Queue(queueName('sms'), {
+  const of = { channel: 'sms', kind: 'notice' } as const
+  const queue = new Queue(queueName(of), {
     connection: await api.redis.connect('producer'),
-    prefix: queuePrefix(api.redis.prefix, 'sms'),
+    prefix: queuePrefix(api.redis.prefix, of),
     skipVersionCheck: true,
   })
   releaseLater(() => Promise.all([producer.close(), queue.close()]))

@@ -41,8 +41,8 @@ function open(parked: number, onAdd: (defer: () => void) => void, waiting = () =
         onAdd(() => deferred.add(job.id))
       },
       depths: async () => [
-        { channel: 'sms', state: 'prioritized', value: waiting() },
-        { channel: 'sms', state: 'delayed', value: 1_000_000 },
+        { channel: 'sms', kind: 'notice', state: 'waiting', value: waiting() },
+        { channel: 'sms', kind: 'notice', state: 'delayed', value: 1_000_000 },
       ],
     },
     log: createLog({ level: 'silent', process: 'test', onBackgroundFailed: () => failures++ }),

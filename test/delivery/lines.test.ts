@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { createSlots, type Slot, type SlotRequest } from '../../src/delivery/slots.ts'
+import { createSlots, type Slot, type SlotRequest } from '../../src/delivery/lines.ts'
 import { releaseLater } from '../tools/release.ts'
 import { eventually } from '../tools/wait.ts'
 
@@ -94,9 +94,9 @@ test('slots: the time of one that waits ends → it goes without, and the next i
   expect(entered).toEqual(['a', '-heavy', 'b'])
 })
 
-test('slots: a full line sends bulk notices away, each later than the one before; a code takes the place of the last', async () => {
+test('slots: a full line sends away, each later than the one before; bulk notices take no place in the line of codes', async () => {
   const slots = createSlots(() => 1, 2)
-  const { entered, take } = line(slots)
+  const { entered, take, leaveAll } = line(slots)
   await take('a', bulk)
   void take('b', bulk)
   void take('c', bulk)
@@ -104,13 +104,11 @@ test('slots: a full line sends bulk notices away, each later than the one before
   const waits = away.map((slot) => (slot.granted ? 0 : slot.retryInMs))
   expect(waits[0]).toBeGreaterThan(0)
   expect(waits[1]).toBeGreaterThan(waits[0] as number)
-  void take('code', code)
-  await eventually(() => entered.length === 4)
-  expect(entered).toEqual(['a', '-d', '-e', '-c'])
+  void take('code 1', code)
   void take('code 2', code)
-  await eventually(() => entered.length === 5)
-  // Only codes are in the line, so no bulk message can give way.
-  expect((await slots.take(code)).granted).toBe(false)
+  await take('code 3', code)
+  await leaveAll()
+  expect(entered).toEqual(['a', '-d', '-e', '-code 3', 'code 1', 'code 2', 'b', 'c'])
 })
 
 test('slots: those sent away come back as the line moves, by the usual time of a slot', async () => {
@@ -122,15 +120,10 @@ test('slots: those sent away come back as the line moves, by the usual time of a
   // A tenth of the range from 100 ms to 1,100 ms.
   if (first.granted) first.leave()
   await take('c', bulk)
-  const waits: Promise<Slot>[] = []
-  for (const name of ['d', 'e', 'f', 'g']) waits.push(take(name, bulk))
-  // A code displaces `e`, which comes back after the bulk before it.
-  void take('code', code)
-  const [, e, f, g] = waits
-  expect(await Promise.all([f, g, e])).toEqual([
+  for (const name of ['d', 'e']) void take(name, bulk)
+  expect(await Promise.all([take('f', bulk), take('g', bulk)])).toEqual([
     { granted: false, retryInMs: 100 },
     { granted: false, retryInMs: 200 },
-    { granted: false, retryInMs: 300 },
   ])
   slots.close()
 })
