@@ -153,6 +153,7 @@ interface Walk<Facts> {
 /** Every call fails once. Afterwards the results of all are checked at once. */
 async function walk<Facts>(way: Way, { prepare, request, holds, calls }: Walk<Facts>) {
   const outcomes: { reply: Reply; facts: Facts; what: string }[] = []
+  let end = ''
   for (let at = 0; ; at++) {
     const facts = await prepare()
     failing = { at, way, calls: 0, what: '' }
@@ -160,10 +161,16 @@ async function walk<Facts>(way: Way, { prepare, request, holds, calls }: Walk<Fa
     const { what } = failing
     if (way === 'away') await sleep(awayMs)
     failing = undefined
-    if (what === '') break
+    if (what === '') {
+      end = `the request without a failed call: ${reply.status}`
+      if (reply.status !== 503) break
+      // On a busy machine, a server may answer late before the call that is to fail.
+      at -= 1
+      continue
+    }
     outcomes.push({ reply, facts, what })
   }
-  expect(outcomes.length).toBeGreaterThanOrEqual(calls)
+  expect(outcomes.length, end).toBeGreaterThanOrEqual(calls)
   expect(outcomes.some(({ reply }) => reply.status === 503)).toBe(true)
   await Promise.all(underWay.splice(0))
   const problems = await Promise.all(
