@@ -43,7 +43,10 @@ export type GuardedProvider = Omit<WatchedProvider, 'close'>
  */
 const maxWaiting = 200
 
-/** At the usual pace, messages are claimed this long before their call. A claim takes less time. */
+/**
+ * At the usual pace, messages are claimed this long before their call. A claim takes less time. A code gets a slot before all
+ * bulk notices that are claimed, so they do not keep it from its claim.
+ */
 const claimDurationMs = 40
 /** The longest wait of a claimed message for a slot. It comes back after the same time. */
 const slotTimeoutMs = 250
@@ -68,7 +71,10 @@ export function createGuardedProvider(
   const { acquireSendPermit, timeoutMs, answerTimeoutMs = 0, onPostponing = () => {} } = deps
   const { timedCall, stop: stopCalls } = createTimedCalls(provider, deps)
   const callSlots = createSlots(() => provider.slots)
-  const places = createSlots(() => provider.slots + ahead(), maxWaiting)
+  const places = createSlots(
+    (isUrgent) => provider.slots + ahead() * (isUrgent ? 2 : 1),
+    maxWaiting,
+  )
   const circuit = createCircuit(provider.slots, (isOpen) => {
     deps.onCircuit(isOpen)
     if (isOpen) places.dismiss()

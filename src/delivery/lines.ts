@@ -33,7 +33,8 @@ const sentAway: Slot = { granted: false, retryInMs: 0 }
 const longestTimeoutMs = 2 ** 31 - 1
 
 /**
- * Slots of one provider in this process, and the lines before them. `count` returns their number, which may change.
+ * Slots of one provider in this process, and the lines before them. `count` returns their number, which may change, and may
+ * be larger for codes.
  *
  * A provider with five connections makes the sixth call wait. That wait belongs to Postern, not to the provider. Otherwise
  * a healthy provider would look slow, calls would time out before they began, and messages would be sent twice. So a
@@ -42,7 +43,10 @@ const longestTimeoutMs = 2 ** 31 - 1
  * Messages are served in the order of arrival, codes first. If its line is full, a message is sent away, so that messages
  * for other providers can go on. It comes back when the line has probably moved on.
  */
-export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_INFINITY) {
+export function createSlots(
+  count: (isUrgent: boolean) => number,
+  maxWaiting = Number.POSITIVE_INFINITY,
+) {
   const codes: Waiting[] = []
   const bulk: Waiting[] = []
   let inUse = 0
@@ -67,13 +71,14 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
     }
   }
 
-  const hasRoom = (weight: number) => inUse === 0 || inUse + weight <= count()
+  const hasRoom = (weight: number, isUrgent: boolean) =>
+    inUse === 0 || inUse + weight <= count(isUrgent)
 
   function admitNext(): void {
     for (;;) {
       const line = codes.length > 0 ? codes : bulk
       const [first] = line
-      if (!first || !hasRoom(first.weight)) return
+      if (!first || !hasRoom(first.weight, line === codes)) return
       line.shift()
       first.end(grant(first.weight))
     }
@@ -84,7 +89,7 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
 
   /** Sends a message away until the line has moved on. Each comes back one usual call after the previous one. */
   function turnedAway(isUrgent: boolean): Slot {
-    const spacingMs = usualDurationMs / count()
+    const spacingMs = usualDurationMs / count(isUrgent)
     const lineDurationMs = ahead(isUrgent) * spacingMs
     const soonestRetryMs = Math.min(lineDurationMs, longestLimitRetryMs) / 2
     return { granted: false, retryInMs: returnTimes(isUrgent, soonestRetryMs, spacingMs) }
@@ -104,7 +109,7 @@ export function createSlots(count: () => number, maxWaiting = Number.POSITIVE_IN
       const line = isUrgent ? codes : bulk
       if (isClosed) return sentAway
       // A code passes bulk notices, also one that waits for more slots than are free.
-      if (ahead(isUrgent) === 0 && hasRoom(weight)) return grant(weight)
+      if (ahead(isUrgent) === 0 && hasRoom(weight, isUrgent)) return grant(weight)
       if (line.length >= maxWaiting) return turnedAway(isUrgent)
       return new Promise((resolve) => {
         const one: Waiting = {
@@ -183,8 +188,8 @@ function createReturnLine(longestRetryMs: number) {
    *
    * If the provider or a line without this bound needs more than a minute, the message comes back earlier, to check. Meanwhile
    * an operator may raise the limit, a provider may end its pause, or a new worker may have another provider in the route.
-   * A message that returns only to check takes no place. Otherwise the line would grow with each check. Only more than 8,000 waiting messages need longer;
-   * upkeep/bring-forward.ts brings those forward.
+   * A message that returns only to check takes no place. Otherwise the line would grow with each check. Only if more than
+   * 8,000 messages wait, this takes longer; upkeep/bring-forward.ts brings those forward.
    */
   return function retryInMs(soonestRetryMs: number, spacingMs: number): number {
     const nowMs = performance.now()

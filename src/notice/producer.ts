@@ -18,6 +18,12 @@ export type Producer = ReturnType<typeof createProducer>
 /** Limits an add, because BullMQ waits for a connection without limit. */
 const addTimeoutMs = 2_000
 
+/** Jobs. Redis needs less than a millisecond to read so many. */
+const longList = 5_000
+
+/** Jobs of a kind. While so many wait for a worker, nearly all overdue notices are among them. */
+const longQueue = 1_000
+
 /** Puts notices on the queues. All notices of one event-loop tick go in one command per queue. */
 export function createProducer(connection: ConnectionOptions, keyPrefix: string) {
   const opened: [QueueOf, Queue<JobData>][] = []
@@ -39,11 +45,30 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
         async run(notices) {
           const jobs = jobsOf(notices)
           const there = await reachRedis(inTime(queue.addBulk(jobs)))
-          const overdue = there.filter((_, at) => jobs[at]?.isOverdue)
-          await reachRedis(inTime(Promise.all(overdue.map((job) => runNow(queue, job)))))
+          await reachRedis(
+            inTime(
+              runNow(
+                queue,
+                there.filter((_, at) => jobs[at]?.isOverdue),
+              ),
+            ),
+          )
         },
       }),
     )
+  }
+
+  /** Jobs per queue and state. Without the queues that give no answer; throws if none does. */
+  async function depths() {
+    const answers = await Promise.allSettled(
+      opened.map(async ([one, queue]) => {
+        const counts = await inTime(queue.getJobCounts(...jobStates))
+        return jobStates.map((state) => ({ ...one, state, value: counts[state] ?? 0 }))
+      }),
+    )
+    const answered = answers.filter((one) => one.status === 'fulfilled')
+    if (answered.length === 0) throw (answers[0] as PromiseRejectedResult).reason
+    return answered.flatMap(({ value }) => value)
   }
 
   return {
@@ -52,17 +77,14 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
       await batchers.get(queueName(job))?.(job)
     },
 
-    /** Jobs per queue and state. Without the queues that give no answer; throws if none does. */
-    async depths() {
-      const answers = await Promise.allSettled(
-        opened.map(async ([one, queue]) => {
-          const counts = await inTime(queue.getJobCounts(...jobStates))
-          return jobStates.map((state) => ({ ...one, state, value: counts[state] ?? 0 }))
-        }),
+    depths,
+
+    /** Whether so many bulk notices wait for a worker that a further job for one of them gains nothing. */
+    async isBulkLong(): Promise<boolean> {
+      const waiting = (await depths()).filter(
+        ({ kind, state }) => kind === 'notice' && state === 'waiting',
       )
-      const answered = answers.filter((one) => one.status === 'fulfilled')
-      if (answered.length === 0) throw (answers[0] as PromiseRejectedResult).reason
-      return answered.flatMap(({ value }) => value)
+      return waiting.reduce((sum, { value }) => sum + value, 0) > longQueue
     },
 
     async close(): Promise<void> {
@@ -72,19 +94,27 @@ export function createProducer(connection: ConnectionOptions, keyPrefix: string)
 }
 
 /**
- * Runs a job that is delayed. A job in no list of the queue, or in a list of finished jobs, would block its id for ever. So
+ * Runs jobs that are delayed. A job in no list of the queue, or in a list of finished jobs, would block its id for ever. So
  * it is made again. If it has just run instead, the second job finds the notice ended.
+ *
+ * BullMQ reads whole lists to find one job. So they are read once for all jobs, and not at all if they are long: then jobs
+ * that block their id wait until the queue is shorter.
  */
-async function runNow(queue: Queue<JobData>, job: Job<JobData>): Promise<void> {
-  const isPromoted = await job.promote().then(
-    () => true,
-    () => false,
+async function runNow(queue: Queue<JobData>, jobs: readonly Job<JobData>[]): Promise<void> {
+  const others: Job<JobData>[] = []
+  await Promise.all(jobs.map((job) => job.promote().catch(() => void others.push(job))))
+  if (others.length === 0) return
+  const listed = new Set(await queue.getRanges(['waiting', 'active'], 0, longList))
+  if (listed.size > longList) return
+  const unlisted = others.filter(({ id }) => !listed.has(String(id)))
+  await Promise.all(
+    unlisted.map(async (job) => {
+      const state = await job.getState()
+      if (!['unknown', 'failed', 'completed'].includes(state)) return
+      await job.remove()
+      await queue.add(job.name, job.data, job.opts)
+    }),
   )
-  if (isPromoted) return
-  const state = await job.getState()
-  if (!['unknown', 'failed', 'completed'].includes(state)) return
-  await job.remove()
-  await queue.add(job.name, job.data, job.opts)
 }
 
 const inTime = <Result>(work: Promise<Result>) =>

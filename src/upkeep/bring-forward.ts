@@ -23,14 +23,12 @@ const beyondMs = 60_000
 const againInMs = 15_000
 const leastPerStep = 100
 const mostPerStep = 2_000
-/** No more are taken while so many jobs wait for a worker. */
-const longQueue = 1_000
 /** With a larger share of notices that are deferred again, fewer are taken. */
 const deferredShare = 0.75
 
 export interface BringForwardDeps {
   store: Pick<NoticeStore, 'takeParked' | 'deferredCount'>
-  producer: Pick<Producer, 'add' | 'depths'>
+  producer: Pick<Producer, 'add' | 'isBulkLong'>
   log: Pick<Log, 'backgroundFailed'>
   everyMs?: number
   stepMs?: number
@@ -39,17 +37,11 @@ export interface BringForwardDeps {
 export function startBringForward(deps: BringForwardDeps): Repetition {
   const { store, producer, log, everyMs = usualEveryMs, stepMs = usualStepMs } = deps
 
-  async function isQueueLong(): Promise<boolean> {
-    const depths = await producer.depths()
-    const waiting = depths.filter(({ state }) => state === 'waiting')
-    return waiting.reduce((sum, { value }) => sum + value, 0) > longQueue
-  }
-
   async function bringForward(signal: AbortSignal): Promise<void> {
     let from: string | undefined
     let limit = leastPerStep
     while (limit >= leastPerStep) {
-      if (await isQueueLong()) {
+      if (await producer.isBulkLong()) {
         await sleep(stepMs, undefined, { signal })
         continue
       }

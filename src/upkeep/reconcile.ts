@@ -22,8 +22,12 @@ const defaultEveryMs = 4_000
 const graceMs = 5_000
 /** A requeued notice is due again after this time. Jobs usually wait less, so a busy queue causes no repeated work. */
 const againInMs = 15_000
+/** Codes first. */
+const kinds: readonly NoticeKind[] = ['captcha', 'notice']
 /** The most notices of one kind that one pass queues. */
 const perPass = 1_000
+/** While many bulk notices wait for a worker, nearly all overdue ones are among them, and need no job each. */
+const perPassOfMany = 50
 
 export interface ReconcilerDeps {
   store: NoticeStore
@@ -37,16 +41,13 @@ export interface ReconcilerDeps {
 
 export function startReconciler(deps: ReconcilerDeps): Repetition {
   const { store, producer, sweepReceipts, metrics, log, everyMs = defaultEveryMs } = deps
-  // True at the start, because PostgreSQL may have been away before.
-  const wasAway = { captcha: true, notice: true }
+  /** The kinds whose latest read failed. At the start all, because PostgreSQL may have been away before. */
+  let failing: ReadonlySet<NoticeKind> = new Set(kinds)
+  let mayHaveBeenAway = false
 
   async function reconcile(): Promise<number> {
-    // Each step fails alone: an error with receipts must not stop messages, and bulk notices must not stop codes.
-    await Promise.all(
-      (['captcha', 'notice'] as const).map((kind) =>
-        requeue(kind).catch((error) => log.backgroundFailed('requeue', error, kind)),
-      ),
-    )
+    // Each step fails alone: an error with receipts must not stop messages.
+    await requeue()
     await sweepReceipts().catch((error) => log.backgroundFailed('early_receipts', error))
     await store.countUnanswered().catch((error) => log.backgroundFailed('conversions', error))
     return everyMs
@@ -54,16 +55,34 @@ export function startReconciler(deps: ReconcilerDeps): Repetition {
 
   /**
    * After an outage, every claim looks lost, although its worker may be about to write the outcome. A message sent during
-   * the outage would be sent again. So workers get time until the next pass: this one takes no notice.
+   * the outage would be sent again. So workers get time until the next pass: a read takes no notice if the one before
+   * failed, or if any read has begun to fail since. A kind whose reads fail each time does not stop the other.
    */
-  async function requeue(kind: NoticeKind): Promise<void> {
-    const limit = wasAway[kind] ? 0 : perPass
-    wasAway[kind] = true
-    const overdue = await store.takeOverdue(kind, limit, graceMs, againInMs)
-    wasAway[kind] = false
-    await Promise.all(
-      channels.map((channel) => queueAgain(overdue.filter((one) => one.channel === channel))),
-    )
+  async function requeue(): Promise<void> {
+    const before = failing
+    const now = new Set<NoticeKind>()
+    let isSettling = mayHaveBeenAway
+    mayHaveBeenAway = false
+    for (const kind of kinds) {
+      const isHeldBack = isSettling || before.has(kind)
+      try {
+        const limit = isHeldBack ? 0 : await limitOf(kind)
+        const overdue = await store.takeOverdue(kind, limit, graceMs, againInMs)
+        await Promise.all(
+          channels.map((channel) => queueAgain(overdue.filter((one) => one.channel === channel))),
+        )
+      } catch (error) {
+        now.add(kind)
+        if (!before.has(kind)) isSettling = mayHaveBeenAway = true
+        log.backgroundFailed('requeue', error, kind)
+      }
+    }
+    failing = now
+  }
+
+  async function limitOf(kind: NoticeKind): Promise<number> {
+    if (kind === 'captcha') return perPass
+    return (await producer.isBulkLong().catch(() => false)) ? perPassOfMany : perPass
   }
 
   /** The queue of a channel can be away alone. Its notices are overdue again soon. */

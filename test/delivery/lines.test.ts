@@ -84,6 +84,17 @@ test('slots: a code passes a bulk notice that waits for more slots than are free
   expect(entered).toEqual(['a', 'code 1', 'code 2', 'code 3', 'heavy', 'light'])
 })
 
+test('slots: more of them for codes: a code does not wait for bulk notices that hold all others, and bulk waits for both', async () => {
+  const slots = createSlots((isUrgent) => (isUrgent ? 3 : 2), 10)
+  const { entered, take, leaveAll } = line(slots)
+  for (const name of ['a', 'b', 'c']) void take(name, bulk)
+  for (const name of ['code 1', 'code 2']) void take(name, code)
+  await new Promise(setImmediate)
+  expect(entered).toEqual(['a', 'b', 'code 1'])
+  await leaveAll()
+  expect(entered).toEqual(['a', 'b', 'code 1', 'code 2', 'c'])
+})
+
 test('slots: the time of one that waits ends → it goes without, and the next is not held up', async () => {
   const slots = createSlots(() => 2, 10)
   const { entered, take } = line(slots)

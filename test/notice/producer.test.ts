@@ -123,6 +123,40 @@ test.each(['no list', 'failed', 'completed'])(
   },
 )
 
+test('overdue: 200 notices whose jobs wait already cost two reads of a list, not one each: Redis stood still for seconds beside a backlog', async () => {
+  const server = await ownRedis()
+  const client = closeLater(
+    connectRedis(server.url, 'producer', () => {}),
+    'disconnect',
+  )
+  const own = closeLater(createProducer(client, redis.prefix))
+  const overdue = Array.from({ length: 200 }, () => ({ ...notice(), isOverdue: true }))
+  const addAll = () => Promise.all(overdue.map((one) => own.add(one)))
+  await eventually(addAll)
+  await client.config('RESETSTAT')
+  await addAll()
+  const calls = /cmdstat_(?:lrange|lpos):calls=(\d+)/.exec(await client.info('commandstats'))?.[1]
+  // The lists of waiting and active jobs.
+  expect(Number(calls)).toBe(2)
+  expect((await own.depths()).filter(({ value }) => value > 0)).toEqual([
+    { channel: 'sms', kind: 'notice', state: 'waiting', value: 200 },
+  ])
+})
+
+test('more than 1,000 jobs of bulk notices wait: there are many, over all channels; delayed ones and codes do not count', async () => {
+  const own = closeLater(createProducer(await redis.connect('producer'), `${redis.prefix}many:`))
+  const alone = { isOverdue: true }
+  const add = (of: { channel: Channel; kind: NoticeKind }, count: number, extra: object) =>
+    Promise.all(Array.from({ length: count }, () => own.add({ ...of, ...extra, id: newId() })))
+  await add({ channel: 'sms', kind: 'notice' }, 500, alone)
+  await add({ channel: 'email', kind: 'notice' }, 500, alone)
+  await add({ channel: 'sms', kind: 'notice' }, 5, { retryInMs: 3_600_000 })
+  await add({ channel: 'sms', kind: 'captcha' }, 5, alone)
+  expect(await own.isBulkLong()).toBe(false)
+  await add({ channel: 'voice', kind: 'notice' }, 1, alone)
+  expect(await own.isBulkLong()).toBe(true)
+})
+
 test('Redis frozen: add is Unavailable within its deadline, and works again afterwards (F5)', async () => {
   const server = await ownRedis()
   const client = closeLater(

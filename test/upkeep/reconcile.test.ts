@@ -31,6 +31,7 @@ function startOver(
         if (channel === 'email') throw new Error('the shard is away')
         queued.push(id)
       },
+      isBulkLong: async () => false,
     } as never,
     sweepReceipts: async () => {},
     metrics: testMetrics(),
@@ -121,6 +122,65 @@ test('bulk notices cannot be searched: overdue codes are queued again', async ()
   await eventually(() => queued.includes(code))
 })
 
+test('many bulk notices wait for a worker: a pass queues few of them again, and all overdue codes', async () => {
+  const { url } = await testDatabase()
+  const limits = new Set<string>()
+  const takeOverdue = async (kind: string, limit: number) => {
+    limits.add(`${kind} ${limit}`)
+    return []
+  }
+  const producer = { isBulkLong: async () => true } as never
+  startOver(url, { takeOverdue }, { everyMs: 1, producer })
+  await eventually(() => limits.size === 4)
+  expect([...limits].sort()).toEqual(['captcha 0', 'captcha 1000', 'notice 0', 'notice 50'])
+})
+
+test('a read fails: the reads after it take no notice until a pass later. A kind that fails each time does not stop the other', async () => {
+  const { url } = await testDatabase()
+  /** The reads of each pass, and which of them fail. */
+  const reads: string[] = []
+  const failing = ['captcha 4', 'notice 7', 'notice 8', 'notice 9']
+  const store = {
+    takeOverdue: async (kind: string, limit: number) => {
+      const pass = reads.filter((read) => read.startsWith(kind)).length
+      reads.push(`${kind} ${limit}`)
+      if (failing.includes(`${kind} ${pass}`)) throw new Error('no answer')
+      return []
+    },
+  }
+  startOver(url, store, { everyMs: 1 })
+  await eventually(() => reads.length >= 22)
+  const limits = (kind: string) => reads.flatMap((read) => read.match(`${kind} (\\d+)`)?.[1] ?? [])
+  const [none, all] = ['0', '1000']
+  // Passes: start, 3 quiet, codes fail, then bulk fails three times.
+  expect(limits('captcha').slice(0, 11)).toEqual([
+    none,
+    all,
+    all,
+    all,
+    all,
+    none,
+    all,
+    all,
+    none,
+    all,
+    all,
+  ])
+  expect(limits('notice').slice(0, 11)).toEqual([
+    none,
+    all,
+    all,
+    all,
+    none,
+    none,
+    all,
+    all,
+    none,
+    none,
+    none,
+  ])
+})
+
 test('four reconcilers: each overdue notice is queued exactly once, however often they look (I11)', async () => {
   const { url, pool } = await testDatabase()
   const database = databaseAt(url, 8)
@@ -137,7 +197,7 @@ test('four reconcilers: each overdue notice is queued exactly once, however ofte
   const copies = [1, 2, 3, 4].map(() =>
     startReconciler({
       store,
-      producer: { add } as never,
+      producer: { add, isBulkLong: async () => false } as never,
       sweepReceipts: async () => {},
       metrics,
       log,
@@ -170,7 +230,7 @@ describe('after PostgreSQL was away every claim looks lost, and those who hold t
         },
         countUnanswered: async () => {},
       } as never,
-      producer: {} as never,
+      producer: { isBulkLong: async () => false } as never,
       sweepReceipts: async () => {},
       metrics,
       log,
