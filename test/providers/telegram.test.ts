@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { unreadable } from '../../src/base/receipt.ts'
 import type { Message } from '../../src/providers/provider.ts'
 import * as given from './cases/telegram.ts'
+import { json } from './far-ends/http.ts'
 import { no, yes } from './far-ends/telegram.ts'
 import { forged, malformed, never, rejectedUnsent, testVendor } from './vendor.ts'
 
@@ -28,6 +29,7 @@ function withAnswers(
 }
 
 const [check, sendMessage] = ['checkSendAbility', 'sendVerificationMessage']
+const askStatus = 'checkVerificationStatus'
 const opened = yes({ request_id: 'r1', request_cost: 0.01 })
 
 describe('telegram', () => {
@@ -97,6 +99,33 @@ describe('telegram', () => {
       expect(await send()).toEqual({ kind: 'accepted', messageId: 'r1' })
     })
   })
+
+  const isSent = yes({ request_id: 'r1', delivery_status: { status: 'sent' } })
+  it.each([
+    ['REQUEST_ID_INVALID', 'sent', 'accepted', isSent],
+    ['ALREADY_USED', 'sent', 'accepted', isSent],
+    ['ALREADY_USED', 'not sent', 'rejected', yes({ request_id: 'r1' })],
+    ['ALREADY_USED', 'not known', 'unknown', no('REQUEST_ID_INVALID')],
+    ['REQUEST_ID_INVALID', 'not known', 'unknown', no('REQUEST_ID_INVALID')],
+  ])(
+    'a 5xx to a send, then %s to its repeat: the status of its request is %s → %s',
+    (error, _, kind, status) =>
+      withAnswers([opened, json(503, {}), no(error), status], async (send, methods) => {
+        expect(await send()).toMatchObject({ kind: 'unavailable' })
+        expect(await send()).toMatchObject({ kind })
+        expect(methods()).toEqual([check, sendMessage, sendMessage, askStatus])
+      }),
+  )
+
+  it('a request that ended after a 5xx, without a message → another one', () =>
+    withAnswers(
+      [opened, json(503, {}), no('REQUEST_ID_INVALID'), yes({ request_id: 'r1' }), opened, opened],
+      async (send, methods) => {
+        await send()
+        expect(await send()).toMatchObject({ kind: 'accepted' })
+        expect(methods().slice(3)).toEqual([askStatus, check, sendMessage])
+      },
+    ))
 
   it('a lost answer → the state of its request decides', () =>
     withVendor(async (provider, farEnd) => {

@@ -63,8 +63,8 @@ const headersOf = ({ token }: Settings) => ({
 
 function connectTelegram({ ask, notUnderstood }: Http, settings: Settings) {
   const { senderUsername, callbackUrl, endpoint } = settings
-  /** The id of the request of each notice. */
-  const requests = createBoundedMap<string>(maxRequests)
+  /** The request of each notice. `mayBeUsed`: a send by it got no answer of Telegram, so its message may have been sent. */
+  const requests = createBoundedMap<{ id: string; mayBeUsed: boolean }>(maxRequests)
   const headers = headersOf(settings)
 
   /** The `result` of a successful answer, or the result of the attempt. */
@@ -86,9 +86,9 @@ function connectTelegram({ ask, notUnderstood }: Http, settings: Settings) {
     const { result, found } = await call('checkSendAbility', { phone_number: to }, signal)
     // Nothing was handed over yet.
     if (result) return { result: result.kind === 'unknown' ? unavailable(result.detail) : result }
-    const id = String(found.request_id)
-    requests.set(noticeId, id)
-    return { id }
+    const opened = { id: String(found.request_id), mayBeUsed: false }
+    requests.set(noticeId, opened)
+    return opened
   }
 
   async function send(message: Message, signal: AbortSignal): Promise<SendResult> {
@@ -98,8 +98,8 @@ function connectTelegram({ ask, notUnderstood }: Http, settings: Settings) {
       return { kind: 'rejected', detail: 'telegram: sends only codes of 4 to 8 digits' }
     }
     const kept = requests.get(noticeId)
-    const opened = kept === undefined ? await openRequest(message, signal) : { id: kept }
-    if (opened.result) return opened.result
+    const opened = kept ?? (await openRequest(message, signal))
+    if ('result' in opened) return opened.result
     const { result } = await call(
       'sendVerificationMessage',
       {
@@ -117,20 +117,28 @@ function connectTelegram({ ask, notUnderstood }: Http, settings: Settings) {
       requests.delete(noticeId)
       return accepted(opened.id)
     }
+    // A request sends once: "repeated calls will result in an error". The page names no such error.
+    const sent = opened.mayBeUsed && result.kind === 'rejected' && (await query(message, signal))
     // A request of another attempt can have ended meanwhile.
     if (isAboutRequest(result)) requests.delete(noticeId)
-    return isAboutRequest(result) && kept !== undefined ? send(message, signal) : result
+    if (sent && sent.kind !== 'unavailable') return sent
+    opened.mayBeUsed ||= result.kind === 'unavailable' || result.kind === 'unknown'
+    return isAboutRequest(result) && kept ? send(message, signal) : result
   }
 
   /** Only the process that sent the message knows its request. */
-  async function query({ noticeId }: SentMessage, signal: AbortSignal): Promise<SendResult> {
-    const id = requests.get(noticeId)
-    if (id === undefined) return { kind: 'unknown', detail: 'telegram: no request' }
-    const { result, found } = await call('checkVerificationStatus', { request_id: id }, signal)
+  async function query(
+    { noticeId }: Pick<SentMessage, 'noticeId'>,
+    signal: AbortSignal,
+  ): Promise<SendResult> {
+    const request = requests.get(noticeId)
+    if (!request) return { kind: 'unknown', detail: 'telegram: no request' }
+    const asked = { request_id: request.id }
+    const { result, found } = await call('checkVerificationStatus', asked, signal)
     if (result) return { kind: 'unknown', detail: 'telegram: no status' }
     if (!isObject(found.delivery_status)) return unavailable('telegram: not sent')
     requests.delete(noticeId)
-    return accepted(id)
+    return accepted(request.id)
   }
 
   return { send, query }
