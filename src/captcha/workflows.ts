@@ -15,14 +15,16 @@ import type { Refused } from '../rules/refused.ts'
 import type { Challenges } from './challenges.ts'
 import type { CodeAsked } from './code-sends.ts'
 import type { CodeStore } from './code-store.ts'
+import type { SendWay, WayAsked } from './send-way.ts'
 import {
+  callerOf,
   createReadWorkflow,
   hasNoRoute,
+  openVerification,
   type ReadWorkflowDeps,
+  type Way,
   type WorkflowAsked,
-} from './read-workflow.ts'
-import type { SendWay, WayAsked } from './send-way.ts'
-import { callerOf, openVerification, type Way } from './verification.ts'
+} from './verification.ts'
 import { createVerificationViews, type ViewDeps, type WayOutcome } from './verification-views.ts'
 
 /** `id`: of the verification. */
