@@ -3,6 +3,7 @@ import type { Channel } from '../base/channel.ts'
 import { isId } from '../base/ids.ts'
 import type { Accepted } from '../notice/message.ts'
 import type { NoticeStore } from '../notice/store.ts'
+import type { VerificationEnd } from '../notice/verifications.ts'
 import { maskRecipient } from '../recipient/channels.ts'
 import type { Caller } from '../rules/caller.ts'
 import type { Quota } from '../rules/quota.ts'
@@ -60,6 +61,12 @@ export function createVerificationViews(deps: ViewDeps) {
     return live.result === 'gone' ? { outcome: 'code_gone', reason: live.reason } : live
   }
 
+  /** The row has no note of a code that was replaced, lost or expired. */
+  async function endOf(verification: OpenVerification): Promise<VerificationEnd | undefined> {
+    if (verification.ended) return verification.ended
+    return 'outcome' in (await liveOf(verification)) ? 'gone' : undefined
+  }
+
   /** The answer for the latest way. A page can ask so whether a failure began the next way. */
   async function current(id: string, caller: Caller): Promise<WayOutcome> {
     const found = await findFor(caller, id)
@@ -102,8 +109,11 @@ export function createVerificationViews(deps: ViewDeps) {
   async function view(app: string, id: string) {
     const found = await find(app, id)
     if (!found) return undefined
-    const { workflow, scene, to, ended, notices } = found
-    const rows = await Promise.all(notices.map((noticeId) => noticeId && store.find(app, noticeId)))
+    const { workflow, scene, to, notices } = found
+    const [ended, ...rows] = await Promise.all([
+      endOf(found),
+      ...notices.map((noticeId) => noticeId && store.find(app, noticeId)),
+    ])
     const views = found.ways.map(({ channel }, way) => {
       const noticeId = notices[way]
       if (noticeId === undefined) return { channel, state: 'waiting' as const }

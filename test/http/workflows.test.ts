@@ -203,6 +203,7 @@ test('a new send to the number ends the verification, by any channel and by a wo
     expect((await shared.post('/v1/captchas', { ...body, to })).status).toBe(202)
     expect(await next(id)).toMatchObject({ status: 410 })
     expect(await check(id, code)).toMatchObject({ status: 410 })
+    expect((await view(id)).ended).toBe('gone')
   }
   const { to } = newPerson()
   await shared.post('/v1/captchas', { channel: 'sms', to })
