@@ -7,7 +7,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { promisify } from 'node:util'
-import { type Plugin, rolldown } from 'rolldown'
+import type { Plugin } from 'rolldown'
 import { inject } from 'vitest'
 import { findFreePort } from '../../src/dev/server-process.ts'
 import { isOpen } from '../tools/debian-server.ts'
@@ -22,19 +22,16 @@ const examples = join(repositoryRoot, 'examples')
 const contentTypes = { html: 'text/html', js: 'text/javascript', css: 'text/css' }
 type Files = Readonly<Record<string, string>>
 
-/** A server of examples/ as a process that listens at a free port. */
-export async function startServer(
+/** A program of examples/ as a process. It is killed after the test. */
+export function startExample(
   file: string,
-  env: (origin: string) => Files | Promise<Files>,
-  cwd = repositoryRoot,
+  given: Files,
+  args: readonly string[] = [],
+  cwd?: string,
 ) {
-  const port = await findFreePort()
-  const origin = `http://localhost:${port}`
-  const child = spawn('node', [file], {
-    cwd,
-    env: { ...process.env, PORT: String(port), ...(await env(origin)) },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const env = { ...process.env, ...given }
+  const options = { cwd: cwd ?? repositoryRoot, env }
+  const child = spawn('node', [file, ...args], { ...options, stdio: ['pipe', 'pipe', 'inherit'] })
   const ended = once(child, 'exit')
   releaseLater(() => {
     child.kill('SIGKILL')
@@ -42,10 +39,23 @@ export async function startServer(
   })
   let output = ''
   child.stdout.setEncoding('utf8').on('data', (text) => (output += text))
+  return { child, ended, output: () => output }
+}
+
+/** A server of examples/ as a process that listens at a free port. */
+export async function startServer(
+  file: string,
+  env: (origin: string) => Files | Promise<Files>,
+  cwd?: string,
+) {
+  const port = await findFreePort()
+  const origin = `http://localhost:${port}`
+  const given = { PORT: String(port), ...(await env(origin)) }
+  const { child, ended, output } = startExample(file, given, [], cwd)
   await eventually(() => isOpen(port))
   return {
     origin,
-    output: () => output,
+    output,
     /** The exit code after a SIGTERM. */
     async terminate() {
       child.kill('SIGTERM')
@@ -131,6 +141,7 @@ export async function bundleExample(
   const env = { VITE_POSTERN_URL: url, VITE_PUBLISHABLE_KEY: key }
   const html = readFileSync(join(folder, name, 'index.html'), 'utf8')
   const input = /src="\/(main\.\w+)"/.exec(html)?.[1] ?? ''
+  const { rolldown } = await import('rolldown')
   const build = await rolldown({
     input: join(folder, name, input),
     platform: 'browser',

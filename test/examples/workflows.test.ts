@@ -1,11 +1,8 @@
 /** examples/workflows, which docs/guides/workflows.md shows. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { noLimits, startPostern } from '../tools/postern.ts'
-import { releaseLater } from '../tools/release.ts'
-import { repositoryRoot } from '../tools/source-files.ts'
 import { eventually } from '../tools/wait.ts'
+import { startExample } from './run-example.ts'
 
 const by = (provider: string) => [{ use: [provider] }]
 
@@ -22,19 +19,9 @@ test('examples/workflows: the SMS fails, so a call begins by itself; the mail be
     },
   })
   const [to, email] = ['+8613800138000', 'ada@example.com']
-  const child = spawn('node', ['examples/workflows/sign-in.mjs', to, email], {
-    cwd: repositoryRoot,
-    env: { ...process.env, POSTERN_URL: postern.url, SECRET_KEY: postern.key },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  const ended = once(child, 'exit')
-  releaseLater(() => {
-    child.kill('SIGKILL')
-    return ended
-  })
-  let output = ''
-  child.stdout.setEncoding('utf8').on('data', (text) => (output += text))
-  const lines = () => output.split('\n').slice(0, -1)
+  const env = { POSTERN_URL: postern.url, SECRET_KEY: postern.key }
+  const { child, ended, output } = startExample('examples/workflows/sign-in.mjs', env, [to, email])
+  const lines = () => output().split('\n').slice(0, -1)
   const said = (...expected: string[]) =>
     eventually(() => expect(lines().slice(-expected.length)).toEqual(expected))
 
