@@ -195,6 +195,19 @@ test('no more calls at once than the provider carries, each with its own clock f
   expect(Math.max(...begun) - Math.min(...begun)).toBeGreaterThan(150)
 })
 
+test('bulk notices are claimed ahead of their call, as many as may be: a code is still claimed at once', async () => {
+  const { sendTo, free } = openBlocked({ slots: 5 })
+  const claimed: string[] = []
+  const claimOf = (to: string) => ({ claim: async () => void claimed.push(to) })
+  const bulk = Array.from({ length: 10 }, (_, at) => sendTo(`${at}`, claimOf(`${at}`)))
+  await eventually(() => claimed.length === 7)
+  const code = sendTo('code', { ...claimOf('code'), isUrgent: true })
+  await new Promise(setImmediate)
+  expect(claimed).toContain('code')
+  free(accepted)
+  await Promise.all([...bulk, code])
+})
+
 test('a long text takes the slots of its parts', async () => {
   const { send, most } = slowSend(20)
   const { sendTo } = open(send, { slots: 4, slotsFor: ({ to }) => (to === 'long' ? 3 : 1) })
