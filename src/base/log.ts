@@ -7,12 +7,13 @@ import { createRequire } from 'node:module'
 import { pino } from 'pino'
 import { errorFacts } from './error-facts.ts'
 import { createLogOutput } from './log-output.ts'
+import type { Meter } from './meter.ts'
 import { createSample } from './sample.ts'
 import { traceFields } from './traces.ts'
 import { Unavailable } from './unavailable.ts'
 
 /** Work that no request waits for. */
-export const backgroundTasks = [
+const backgroundTasks = [
   'requeue',
   'early_receipts',
   'conversions',
@@ -26,6 +27,19 @@ export const backgroundTasks = [
   'decisions',
 ] as const
 type BackgroundTask = (typeof backgroundTasks)[number]
+
+export const logMetrics = ({ counter }: Meter) => ({
+  backgroundFailures: counter(
+    'postern_background_failures_total',
+    'Failures of background tasks. Each task runs again.',
+    { task: backgroundTasks },
+  ),
+  logDropped: counter(
+    'postern_log_lines_dropped_total',
+    'Log lines dropped because standard output was slow or closed.',
+    {},
+  ),
+})
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
 

@@ -8,7 +8,7 @@
 import { randomUUID } from 'node:crypto'
 import type { RedisClient } from '../base/redis-script.ts'
 import { reachRedis, Unavailable } from '../base/unavailable.ts'
-import type { Limiter, RawPolicies, RawRule } from '../limiter/index.ts'
+import type { Limiter, parsePolicies, RawPolicies, RawRule } from '../limiter/index.ts'
 import { createReturnTimes, longestLimitRetryMs } from './lines.ts'
 
 export interface ProviderLimits {
@@ -31,6 +31,15 @@ export function providerPolicies(entries: Entries): RawPolicies {
     if (rules.length > 0) policies[name] = rules
   }
   return policies
+}
+
+/** The problems of a provider's limits, each with the setting that it is in. */
+export function limitProblems(name: string, limits: ProviderLimits, parse: typeof parsePolicies) {
+  const read = parse(providerPolicies({ [name]: limits }))
+  return (read.ok ? [] : read.problems).map(({ path, message }) => ({
+    path: [limits.pace !== undefined && path[1] === 0 ? 'pace' : 'quotas'],
+    message,
+  }))
 }
 
 export type SendPermit =

@@ -4,7 +4,7 @@ export type HttpMetrics = ReturnType<typeof httpMetrics>
 
 const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
-export function httpMetrics({ counter, histogram }: Meter) {
+export function httpMetrics({ counter, gauge, histogram }: Meter) {
   const labels = { route: [] as string[] }
   const requests = counter(
     'postern_http_requests_total',
@@ -23,6 +23,10 @@ export function httpMetrics({ counter, histogram }: Meter) {
     labels,
   )
   return {
+    ready: gauge(
+      'postern_ready',
+      '1 while this process is ready, 0 while /readyz reports a reason.',
+    ),
     requests,
     shed,
     requestSeconds,

@@ -4,7 +4,7 @@ import type { SectionChecks } from '../config/cross-checks.ts'
 import { type Environment, readEnvironment } from '../config/environment.ts'
 import { parsePolicyFile, readPolicyFile, settingsProblems } from '../config/policy-file.ts'
 import type { PolicyFile } from '../config/policy-schema.ts'
-import { providerPolicies } from '../delivery/provider-limits.ts'
+import { limitProblems } from '../delivery/provider-limits.ts'
 import { createPluginList, policiesOf } from '../http/plugins.ts'
 import { parsePolicies } from '../limiter/index.ts'
 import { readTemplates, type Templates } from '../notice/templates.ts'
@@ -86,13 +86,8 @@ export function createSectionChecks(extensions = createExtensions()) {
       if (!known) {
         return [{ path: ['kind'], message: `"${kind}" is not one of ${kinds.names().join(', ')}` }]
       }
-      const limits = parsePolicies(providerPolicies({ [name]: { pace, quotas } }))
-      const ofLimits = limits.ok ? [] : limits.problems
       return [
-        ...ofLimits.map(({ path, message }) => ({
-          path: [pace !== undefined && path[1] === 0 ? 'pace' : 'quotas'],
-          message,
-        })),
+        ...limitProblems(name, { pace, quotas }, parsePolicies),
         ...settingsProblems(
           known,
           settings,

@@ -1,5 +1,5 @@
 /** The metrics of all rooms. A test compares docs/metrics.md and the Grafana dashboard with them. */
-import { backgroundTasks } from '../base/log.ts'
+import { logMetrics } from '../base/log.ts'
 import { createMeter } from '../base/meter.ts'
 import { captchaMetrics } from '../captcha/metrics.ts'
 import { signInMetrics } from '../console/sign-in.ts'
@@ -16,9 +16,9 @@ export type Metrics = ReturnType<typeof createMetrics>
 /** `providers`: the names under `providers:` in the policy file. */
 export function createMetrics(process: ProcessName, providers: readonly string[]) {
   const meter = createMeter(process)
-  const { registry, gauge, counter } = meter
   return {
-    registry,
+    registry: meter.registry,
+    ...logMetrics(meter),
     ...httpMetrics(meter),
     ...rulesMetrics(meter),
     ...captchaMetrics(meter),
@@ -27,19 +27,5 @@ export function createMetrics(process: ProcessName, providers: readonly string[]
     ...upkeepMetrics(meter),
     ...recordMetrics(meter),
     ...signInMetrics(meter),
-    ready: gauge(
-      'postern_ready',
-      '1 while this process is ready, 0 while /readyz reports a reason.',
-    ),
-    backgroundFailures: counter(
-      'postern_background_failures_total',
-      'Failures of background tasks. Each task runs again.',
-      { task: backgroundTasks },
-    ),
-    logDropped: counter(
-      'postern_log_lines_dropped_total',
-      'Log lines dropped because standard output was slow or closed.',
-      {},
-    ),
   }
 }

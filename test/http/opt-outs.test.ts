@@ -1,8 +1,8 @@
 /** Opt-outs by the words of persons, through the whole product: Twilio's incoming messages, error 21610, and STOP over SMPP. */
 import { expect, test } from 'vitest'
-import { signTwilio } from '../../src/providers/twilio/signature.ts'
 import { json, startHttpFarEnd } from '../providers/far-ends/http.ts'
 import { startSmppFarEnd } from '../providers/far-ends/smpp.ts'
+import { signTwilio } from '../providers/far-ends/twilio.ts'
 import { apiKey } from '../tools/api-key.ts'
 import { noLimits, startPostern } from '../tools/postern.ts'
 import { releaseLater } from '../tools/release.ts'

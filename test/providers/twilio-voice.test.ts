@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { unreadable } from '../../src/base/receipt.ts'
 import { callbackUrl } from '../../src/providers/twilio/settings.ts'
-import { signTwilio } from '../../src/providers/twilio/signature.ts'
 import twilio, { entry as ofEntry, conformance as ofSms } from './cases/twilio.ts'
 import type { Conformance } from './conformance.ts'
+import { signTwilio } from './far-ends/twilio.ts'
 import { testVendor } from './vendor.ts'
 
 /** Calls that Twilio accepted fail later, so their receipts report it. */

@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { unreadable } from '../../src/base/receipt.ts'
 import { resultOfError } from '../../src/providers/twilio/index.ts'
 import { callbackUrl } from '../../src/providers/twilio/settings.ts'
-import { signTwilio } from '../../src/providers/twilio/signature.ts'
+import { isSignedByTwilio } from '../../src/providers/twilio/signature.ts'
 import twilio, * as given from './cases/twilio.ts'
+import { signTwilio } from './far-ends/twilio.ts'
 import { forged, malformed, testVendor } from './vendor.ts'
 
 const { accountSid, authToken, entry } = given
@@ -78,7 +79,7 @@ describe('twilio', () => {
     expect(resultOfError(code, status).kind).toBe(kind)
   })
 
-  it('signs as the example of the documentation', () => {
+  it('accepts the signature of the example of the documentation', () => {
     const form = new URLSearchParams({
       CallSid: 'CA1234567890ABCDE',
       Caller: '+14158675310',
@@ -87,7 +88,7 @@ describe('twilio', () => {
       To: '+18005551212',
     })
     const url = 'https://mycompany.com/myapp.php?foo=1&bar=2'
-    expect(signTwilio('12345', url, form)).toBe('GvWf1cFY/Q7PnoempGyD5oXAezc=')
+    expect(isSignedByTwilio('12345', url, form, 'GvWf1cFY/Q7PnoempGyD5oXAezc=')).toBe(true)
   })
 
   describe('receipts', () => {

@@ -8,15 +8,7 @@ import { orUsage } from './stop.ts'
 
 const usage = `Usage: ${commandLine('doctor', '[--json] [--dkim-selector NAME]')}`
 
-const { json, selector } = orUsage(usage, readArguments)
-loadEnvFile()
-const findings = await examine(process.env, { dkimSelector: selector })
-const text = json ? JSON.stringify(findings, null, 2) : reportOf(findings)
-const hasError = findings.some(({ state }) => state === 'error')
-// A check that timed out may keep a connection open, so the process ends itself.
-process.stdout.write(`${text}\n`, () => process.exit(hasError ? 1 : 0))
-
-function readArguments(): { json: boolean; selector: string | undefined } {
+const { json, selector } = orUsage(usage, () => {
   const { values } = parseArgs({
     options: { json: { type: 'boolean', default: false }, 'dkim-selector': { type: 'string' } },
   })
@@ -24,4 +16,10 @@ function readArguments(): { json: boolean; selector: string | undefined } {
   if (selector !== undefined && !/^[a-z0-9._-]{1,63}$/i.test(selector))
     throw new Error(`--dkim-selector "${selector}" is not a DNS name`)
   return { json: values.json, selector }
-}
+})
+loadEnvFile()
+const findings = await examine(process.env, selector)
+const text = json ? JSON.stringify(findings, null, 2) : reportOf(findings)
+const hasError = findings.some(({ state }) => state === 'error')
+// A check that timed out may keep a connection open, so the process ends itself.
+process.stdout.write(`${text}\n`, () => process.exit(hasError ? 1 : 0))

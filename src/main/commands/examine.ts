@@ -29,17 +29,14 @@ const dnsMs = 1_500
 
 const look = (subject: string, work: () => Promise<Finding[]>) => findWithin(8_000, subject, work)
 
-export async function examine(
-  env: Env,
-  options: { dkimSelector?: string | undefined } = {},
-): Promise<Finding[]> {
+export async function examine(env: Env, dkimSelector?: string): Promise<Finding[]> {
   const loaded = await loadConfig(env)
   const looks = [
     look('settings', async () => examineSettings(loaded.ok ? [] : loaded.problems)),
     look('secrets', async () => examineSecrets(env, loaded.ok ? loaded.config.facadeSecrets : {})),
     ...serverLooks(env, loaded.ok ? loaded.config.file : undefined),
   ]
-  if (loaded.ok) looks.push(...configLooks(loaded.config, options.dkimSelector))
+  if (loaded.ok) looks.push(...configLooks(loaded.config, dkimSelector))
   return (await Promise.all(looks)).flat()
 }
 

@@ -3,16 +3,9 @@ import { isSameSecret } from '../../crypto/same-secret.ts'
 
 /**
  * X-Twilio-Signature: HMAC-SHA1 with the auth token over the called address, followed by name and value of every form
- * field, sorted by name. The values are decoded. Of a repeated field, Twilio signs the distinct values in order.
+ * field, sorted by name. The values are decoded. Of a repeated field, Twilio signs the distinct values in order. The fields
+ * are read once, so that a call of a stranger costs little.
  */
-export function signTwilio(authToken: string, url: string, form: URLSearchParams): string {
-  return sign(authToken, url, signedFields(form))
-}
-
-const sign = (authToken: string, url: string, fields: string) =>
-  createHmac('sha1', authToken).update(url).update(fields).digest('base64')
-
-/** The fields are read once, so that a call of a stranger costs little. */
 function signedFields(form: URLSearchParams): string {
   const valuesByName = new Map<string, Set<string>>()
   for (const [name, value] of form) {
@@ -25,6 +18,9 @@ function signedFields(form: URLSearchParams): string {
     .flatMap((name) => [...(valuesByName.get(name) ?? [])].sort().map((value) => name + value))
     .join('')
 }
+
+const sign = (authToken: string, url: string, fields: string) =>
+  createHmac('sha1', authToken).update(url).update(fields).digest('base64')
 
 /** Every form of the address counts: Twilio signs with or without the port, the login and the fragment. */
 export function isSignedByTwilio(

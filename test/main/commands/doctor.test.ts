@@ -78,7 +78,7 @@ test('ses: its domain is examined, with the selector that the operator names', a
   useDns(await startDns({ 'abc._domainkey.acme.test': { txt: ['v=DKIM1; p=MIIBIjANBgkq'] } }))
   const keys = { accessKeyId: 'AKIA', secretAccessKey: 'x', region: 'eu-west-1' }
   const mail = { kind: 'ses', from: 'Acme <a@acme.test>', ...keys }
-  const findings = await examine(envOf({ providers: { mail } }), { dkimSelector: 'abc' })
+  const findings = await examine(envOf({ providers: { mail } }), 'abc')
   const told = findings.filter(({ subject }) => subject === 'mail from acme.test')
   expect(told.map(({ message }) => message)).toEqual(
     expect.arrayContaining([

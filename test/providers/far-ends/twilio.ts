@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import type { Behaviour } from '../conformance.ts'
 import { json, type Refusals, startHttpFarEnd, type VendorRequest } from './http.ts'
 
@@ -8,6 +9,16 @@ export function startTwilioFarEnd(accountSid: string, authToken: string) {
     if (complaint) return { ...error(401, 20003, complaint), complaint }
     return answer(new URLSearchParams(request.body), behaviour, isCall(request) ? 'CA' : 'SM')
   })
+}
+
+/** X-Twilio-Signature of a callback with this form. */
+export function signTwilio(authToken: string, url: string, form: URLSearchParams): string {
+  const fields = [...new Set(form.keys())]
+    .sort()
+    .flatMap((name) => [...new Set(form.getAll(name))].sort().map((value) => name + value))
+  return createHmac('sha1', authToken)
+    .update([url, ...fields].join(''))
+    .digest('base64')
 }
 
 function complaintAbout(request: VendorRequest, accountSid: string, authToken: string) {
