@@ -22,8 +22,16 @@ import { statusOfRequestFault } from '../base/request-fault.ts'
 import { Unavailable } from '../base/unavailable.ts'
 import { fill, isLanguage, type Language, words } from '../base/words.ts'
 import { createAssets } from './assets.ts'
-import { chosenLanguageOf, endOfSessionHeader, languageHeader, sessionHeader } from './cookies.ts'
-import { type Door, hasToken, isFromHere, type Visitor } from './door.ts'
+import {
+  chosenLanguageOf,
+  type Door,
+  endOfSessionHeader,
+  hasToken,
+  isFromHere,
+  languageHeader,
+  sessionHeader,
+  type Visitor,
+} from './door.ts'
 import { frame } from './frame.ts'
 import type { ConsoleRoute, Given, Page, View } from './page.ts'
 import { signInPage } from './sign-in-page.ts'

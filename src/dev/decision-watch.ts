@@ -6,9 +6,9 @@
 import type { Channel } from '../base/channel.ts'
 import type { Limiter, Policies, Rule } from '../limiter/index.ts'
 import { lanes } from '../rules/caller.ts'
+import { findRule } from '../rules/key-fields.ts'
 import { isCheckPolicy, pageGuessPolicy, pagePolicy } from '../rules/policies.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
-import { findRule } from '../rules/recipient-rules.ts'
 import { type Refusal, refusalOf } from '../support/decision.ts'
 
 /** Enough for a visitor. A flood cannot use more memory. */

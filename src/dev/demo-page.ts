@@ -26,7 +26,7 @@ import {
 } from '../base/own-pages.ts'
 import { preferredLanguage } from '../base/preferred-language.ts'
 import { isLanguage, type Language, languageName, languages, words } from '../base/words.ts'
-import { sessionHeader } from '../console/cookies.ts'
+import { sessionHeader } from '../console/door.ts'
 import { isLocalCaller } from '../http/local-caller.ts'
 import { viewOf } from '../http/notice-reads.ts'
 import type { Shared } from '../main/shared.ts'

@@ -3,6 +3,7 @@
  * support's look-up, the policies for test recipients, and the records of decisions. A new field needs one entry at the
  * end of this list, its value in quota.ts, and its noun in the files of src/i18n (`rules.nouns`).
  */
+import type { Policies, Rule } from '../limiter/index.ts'
 
 interface Field {
   /** The calls with this field: only sends have a template, and only login attempts a subject. */
@@ -58,3 +59,29 @@ export const checkFields = namesOf(
   (field) => field.of === 'sends and checks' && isPartOfKeys(field),
 )
 export const sendFields = namesOf((field) => field.of !== 'attempts' && isPartOfKeys(field))
+
+export function findRule(policies: Policies, policy: string, name: string): Rule | undefined {
+  return policies[policy]?.find((rule) => rule.name === name)
+}
+
+const personalFields = fieldsThatAre('personal')
+
+/** True if a count of the rule belongs to one recipient, or to the few addresses of one mailbox. */
+export const namesRecipient = ({ fields }: Rule) =>
+  personalFields.some((field) => fields.includes(field))
+
+const knownFields = fieldsThatAre('known')
+
+/** Key fields of a rule that are known only during a request. */
+export const requestFields = ({ fields }: Rule) =>
+  fields.filter((field) => !knownFields.includes(field))
+
+/** The values of `requestFields`, for a rule whose key contains the recipient. Undefined if there are none to store. */
+export function requestValues(
+  rule: Rule,
+  fields: Readonly<Record<string, string | number>>,
+): string[] | undefined {
+  const ofRequest = requestFields(rule)
+  if (ofRequest.length === 0 || !namesRecipient(rule)) return undefined
+  return ofRequest.map((field) => String(fields[field] ?? ''))
+}

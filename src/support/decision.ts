@@ -5,9 +5,9 @@
  */
 import type { Channel } from '../base/channel.ts'
 import type { Policies } from '../limiter/index.ts'
+import { findRule, requestValues } from '../rules/key-fields.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
-import { findRule, requestValues } from '../rules/recipient-rules.ts'
 
 /** A recipient of one app. Each app has its own decisions. */
 export interface Recipient {

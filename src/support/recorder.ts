@@ -12,9 +12,9 @@ import type { Meter } from '../base/meter.ts'
 import { repeat } from '../base/repeat.ts'
 import type { Secrets } from '../crypto/secrets.ts'
 import type { Policies } from '../limiter/index.ts'
+import { findRule, namesRecipient } from '../rules/key-fields.ts'
 import { isCheckPolicy } from '../rules/policies.ts'
 import type { Fields, OnDecided } from '../rules/quota.ts'
-import { findRule, namesRecipient } from '../rules/recipient-rules.ts'
 import { type Allowance, createAllowance } from './allowance.ts'
 import {
   type CheckResult,

@@ -4,9 +4,9 @@
  */
 import type { Policies, Rule } from '../limiter/index.ts'
 import { lanes } from '../rules/caller.ts'
+import { namesRecipient, requestFields } from '../rules/key-fields.ts'
 import { rulesInUse } from '../rules/policies.ts'
 import type { Fields, Quota } from '../rules/quota.ts'
-import { namesRecipient, requestFields } from '../rules/recipient-rules.ts'
 import type { Recipient } from './decision.ts'
 import type { RefusalEntry } from './decision-log.ts'
 
