@@ -3,7 +3,6 @@ import { parseArgs } from 'node:util'
 import { commandLine } from '../../base/command-line.ts'
 import { reportOf } from '../../base/finding.ts'
 import { loadEnvFile } from '../../config/env-file.ts'
-import { examine } from './examine.ts'
 import { orUsage } from './stop.ts'
 
 const usage = `Usage: ${commandLine('doctor', '[--json] [--dkim-selector NAME]')}`
@@ -18,6 +17,8 @@ const { json, selector } = orUsage(usage, () => {
   return { json: values.json, selector }
 })
 loadEnvFile()
+// A mistake in the arguments, and --help, need not wait for the whole product to load.
+const { examine } = await import('./examine.ts')
 const findings = await examine(process.env, selector)
 const text = json ? JSON.stringify(findings, null, 2) : reportOf(findings)
 const hasError = findings.some(({ state }) => state === 'error')

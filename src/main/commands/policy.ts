@@ -12,7 +12,6 @@ import { paperwork } from '../../sms-rules/index.ts'
 import { openDatabase } from '../../storage/database.ts'
 import { beginReading } from '../../support/decision-log.ts'
 import { replay, reportOf } from '../../support/replay.ts'
-import { createSectionChecks } from '../load-config.ts'
 import { databaseUrlOrStop, readCommand, stop } from './stop.ts'
 
 const usage = `Usage:
@@ -56,6 +55,8 @@ if (command === 'explain') {
 }
 
 async function readFile(path: string): Promise<PolicyFile> {
+  // A mistake in the arguments, and --help, need not wait for every provider to load.
+  const { createSectionChecks } = await import('../load-config.ts')
   const checks = { ...createSectionChecks(), leavesOutCarriers: command === 'paperwork' }
   const read = await readPolicyFile(path, process.env, checks)
   return read.ok ? read.file : stop(read.problems.join('\n'))
