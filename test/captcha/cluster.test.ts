@@ -91,16 +91,22 @@ describe('a node of a cluster closes its connections after the command and befor
     throw new Error('no command was cut off')
   }
 
+  /** Each owner has the code 0042 and guesses once. */
+  async function guessDuringKill(round: number, guess: string) {
+    const codes = await codesOf()
+    const owners = newOwners()
+    await Promise.all(owners.map((each) => codes.remember(each, newId(), '0042')))
+    const guessed = await killDuring(round, () =>
+      Promise.allSettled(owners.map((each) => codes.guess(each, guess))),
+    )
+    return { codes, owners, guessed }
+  }
+
   test.each(rounds)(
     'I4, I23, round %i: a right code whose check ended in an error passes, once',
     (round) =>
       untilCut(async () => {
-        const codes = await codesOf()
-        const owners = newOwners()
-        await Promise.all(owners.map((each) => codes.remember(each, newId(), '0042')))
-        const guessed = await killDuring(round, () =>
-          Promise.allSettled(owners.map((each) => codes.guess(each, '0042'))),
-        )
+        const { codes, owners, guessed } = await guessDuringKill(round, '0042')
         for (const [nth, { status }] of guessed.entries()) {
           const each = owners[nth] as CodeOwner
           if (status === 'fulfilled') {
@@ -122,12 +128,7 @@ describe('a node of a cluster closes its connections after the command and befor
     'I5, round %i: a wrong code costs one try, and none if its check ended in an error',
     (round) =>
       untilCut(async () => {
-        const codes = await codesOf()
-        const owners = newOwners()
-        await Promise.all(owners.map((each) => codes.remember(each, newId(), '0042')))
-        const guessed = await killDuring(round, () =>
-          Promise.allSettled(owners.map((each) => codes.guess(each, '0043'))),
-        )
+        const { codes, owners, guessed } = await guessDuringKill(round, '0043')
         for (const [nth, { status }] of guessed.entries()) {
           const triesLeft = status === 'fulfilled' ? 2 : 3
           await eventually(async () =>

@@ -5,19 +5,10 @@ import { createBrowse } from '../../src/notice/browse.ts'
 import { databaseAt } from '../tools/database.ts'
 import { insertNotices } from '../tools/notices.ts'
 import { eventually } from '../tools/wait.ts'
-import { openConsole } from './open-console.ts'
+import { deadInHongKong, openConsole } from './open-console.ts'
 
 const { postern, createOperator, client } = await openConsole({
-  policyFile: {
-    providers: {
-      box: { kind: 'sandbox', pace: '50 per 1s' },
-      dead: { kind: 'webhook', url: 'http://127.0.0.1:9/none', secret: 'a secret of sixteen' },
-    },
-    routes: {
-      sms: [{ match: { country: 'HK' }, use: ['dead'] }, { use: ['box'] }],
-      email: [{ use: ['box'] }],
-    },
-  },
+  policyFile: deadInHongKong,
 })
 const anna = client()
 await anna.signIn((await createOperator()).token)

@@ -22,6 +22,18 @@ export interface Client {
   cookie(): string
 }
 
+/** Messages to Hong Kong go to a provider that never answers, all others to the sandbox. */
+export const deadInHongKong = {
+  providers: {
+    box: { kind: 'sandbox', pace: '50 per 1s' },
+    dead: { kind: 'webhook', url: 'http://127.0.0.1:9/none', secret: 'a secret of sixteen' },
+  },
+  routes: {
+    sms: [{ match: { country: 'HK' }, use: ['dead'] }, { use: ['box'] }],
+    email: [{ use: ['box'] }],
+  },
+}
+
 export async function openConsole(options: PosternOptions = {}) {
   const postern = await startPostern(options)
   const database = databaseAt(postern.database.url, 1)

@@ -8,19 +8,10 @@ import { type CountedHour, createLastDay } from '../../src/console/last-day.ts'
 import { wrongNow } from '../../src/console/wrong-now.ts'
 import { hourMs, type ProviderCounts } from '../../src/notice/hour-counts.ts'
 import { eventually } from '../tools/wait.ts'
-import { openConsole } from './open-console.ts'
+import { deadInHongKong, openConsole } from './open-console.ts'
 
 const { postern, keys, createOperator, client } = await openConsole({
-  policyFile: {
-    providers: {
-      box: { kind: 'sandbox' },
-      dead: { kind: 'webhook', url: 'http://127.0.0.1:9/none', secret: 'a secret of sixteen' },
-    },
-    routes: {
-      sms: [{ match: { country: 'HK' }, use: ['dead'] }, { use: ['box'] }],
-      email: [{ use: ['box'] }],
-    },
-  },
+  policyFile: deadInHongKong,
 })
 const anna = client()
 await anna.signIn((await createOperator()).token)
