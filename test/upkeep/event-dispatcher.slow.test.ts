@@ -77,15 +77,15 @@ test('a receiver that hangs does not delay the others, and gets all of its event
   await eventually(async () => (await outbox.count()) === 0)
 }, 120_000)
 
-test('2,000 events do not wait a second for every fifty', async () => {
+test('600 events do not wait a second for every fifty', async () => {
   const receiver = await startReceiver()
-  const outbox = await openOutbox({ pollMs: 10_000 })
+  const outbox = await openOutbox({ pollMs: 20_000 })
   await outbox.pool.query(
     `INSERT INTO event (app, type, data)
-     SELECT 'shop', 'notice.sent', jsonb_build_object('n', n) FROM generate_series(1, 2000) AS n`,
+     SELECT 'shop', 'notice.sent', jsonb_build_object('n', n) FROM generate_series(1, 600) AS n`,
   )
   outbox.start([{ url: receiver.url, secret }])
-  // One pass of fifty each 10 s would take 400 s.
+  // One pass of fifty each 20 s would take 220 s.
   await eventually(async () => (await outbox.count()) === 0, { withinMs: 120_000 })
-  expect(receiver.told).toHaveLength(2_000)
+  expect(receiver.told).toHaveLength(600)
 })
