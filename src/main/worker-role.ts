@@ -31,8 +31,7 @@ export function startWorkerRole(shared: Shared): DeliveryWorker[] {
     ...(outbox ? { outbox } : {}),
   }
   const limiter = openLimiter(shared, openRedis('limiter'), 'pace:', {})
-  const hasWorkflows = Object.keys(file.workflows).length > 0
-  const sends = hasWorkflows ? composeSends(shared) : undefined
+  const sends = Object.keys(file.workflows).length > 0 ? composeSends(shared) : undefined
   // Reported when a way is due.
   sends?.catch(() => {})
   const upkeep = startUpkeep({

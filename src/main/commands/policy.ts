@@ -70,9 +70,8 @@ async function replayRecorded(): Promise<string> {
   try {
     return await database.onOwnConnection({ statementTimeoutMs }, async (client) => {
       const { fromMs, oneOf, unnamed, decisions } = await beginReading(client, sinceMs, countedMs)
-      const { policies, raw } = inForce
       const replayed = await replay({
-        ...{ decisions, policies, raw, sinceMs: fromMs },
+        ...{ ...inForce, decisions, sinceMs: fromMs },
         priceOf: (channel, country) => priceOf(file.prices, channel, country),
       })
       const facts = { ...replayed, oneOf, unnamed }
