@@ -20,7 +20,7 @@ import {
   wordsOf,
 } from './random-calls.ts'
 
-const requests = Number(process.env.REQUESTS ?? (process.env.JUDGES === 'full' ? 100_000 : 20_000))
+const requests = Number(process.env.REQUESTS ?? (process.env.JUDGES === 'full' ? 100_000 : 5_000))
 const seed = Number(process.env.SEED ?? 20_261_122)
 const atOnce = 12
 /** Drawn at a time. */
