@@ -13,11 +13,10 @@ export function startTwilioFarEnd(accountSid: string, authToken: string) {
 
 /** X-Twilio-Signature of a callback with this form. */
 export function signTwilio(authToken: string, url: string, form: URLSearchParams): string {
-  const fields = [...new Set(form.keys())]
-    .sort()
-    .flatMap((name) => [...new Set(form.getAll(name))].sort().map((value) => name + value))
+  // Sorted by name, then by value. No name contains the separator.
+  const fields = [...new Set([...form].map((field) => field.join('\0')))].sort()
   return createHmac('sha1', authToken)
-    .update([url, ...fields].join(''))
+    .update([url, ...fields.map((field) => field.replace('\0', ''))].join(''))
     .digest('base64')
 }
 
