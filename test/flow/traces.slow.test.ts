@@ -52,27 +52,31 @@ const { post } = clientOf(api.url, key)
 const send = (to: string, options: RequestOptions, { post } = clientOf(api.url, key)) =>
   post('/v1/captchas', { channel: 'sms', to }, options)
 
+/** An accepted send and its caller's trace. On a busy machine, servers may answer late: then it is another send. */
+async function accepted(
+  to: string,
+  options: RequestOptions & { flags?: string } = {},
+  url = api.url,
+) {
+  return eventually(async () => {
+    const caller = callerTrace(options.flags)
+    const { status, body } = await send(to, { ...options, ...caller }, clientOf(url, key))
+    return status === 202 && { ...caller, id: body.id as string }
+  })
+}
+
 // Its job is lost with Redis, so the reconciler queues it again.
-const lost = callerTrace()
-const { body: lostSend } = await send(number(2), lost)
+const lost = await accepted(number(2))
 const queueKeys = () => redis.client.keys('*send-sms*')
-await eventually(async () => (await queueKeys()).some((key) => key.endsWith(lostSend.id)))
+await eventually(async () => (await queueKeys()).some((key) => key.endsWith(lost.id)))
 await redis.client.del(await queueKeys())
 await database.pool.query(`UPDATE notice SET due_at = now() - interval '1 minute'`)
 
-const caller = callerTrace()
-const { body: sent } = await send(number(1), caller)
-const unsampled = callerTrace('00')
-const { body: unsampledSend } = await send(number(3), unsampled)
-const page = callerTrace()
+const sent = await accepted(number(1))
+const unsampled = await accepted(number(3), { flags: '00' })
 const pageKey = await publishableKey(database)
-const { body: pageSend } = await send(number(4), { ...page, key: pageKey })
-const trusted = callerTrace()
-const { body: trustedSend } = await send(
-  number(6),
-  { ...trusted, key: pageKey },
-  clientOf(trusting.url, key),
-)
+const page = await accepted(number(4), { key: pageKey })
+const trusted = await accepted(number(6), { key: pageKey }, trusting.url)
 const preflight = await clientOf(trusting.url, key).get('/v1/captchas', {
   method: 'OPTIONS',
   headers: { origin: 'https://shop.example', 'access-control-request-method': 'POST' },
@@ -87,7 +91,7 @@ const worker = await start('worker')
 const calls = () => carrier.told.map(({ event, headers }) => ({ ...(event as object), headers }))
 // biome-ignore lint/suspicious/noExplicitAny: what the webhook provider sends
 const callOf = (id: string): any => calls().find((call: any) => call.noticeId === id)
-const wanted = [sent, lostSend, unsampledSend, pageSend, trustedSend].map(({ id }) => id)
+const wanted = [sent, lost, unsampled, page, trusted].map(({ id }) => id)
 await eventually(() => wanted.every((id) => callOf(id)))
 const check = callerTrace()
 const code = /(?<!\d)\d{4}(?!\d)/.exec(callOf(sent.id).text)?.[0]
@@ -125,12 +129,12 @@ const whole = [
 ]
 
 test('a send with a secret key: one trace from its caller to the provider and the event', () => {
-  expect(treeOf(spansOf(caller), caller.spanId)).toEqual(whole)
-  const [call] = spansOf(caller).filter(({ name }) => name === 'call carrier')
-  expect(callOf(sent.id).headers.traceparent).toBe(`00-${caller.traceId}-${call?.spanId}-01`)
-  const [event] = spansOf(caller).filter(({ name }) => name === 'event notice.sent')
+  expect(treeOf(spansOf(sent), sent.spanId)).toEqual(whole)
+  const [call] = spansOf(sent).filter(({ name }) => name === 'call carrier')
+  expect(callOf(sent.id).headers.traceparent).toBe(`00-${sent.traceId}-${call?.spanId}-01`)
+  const [event] = spansOf(sent).filter(({ name }) => name === 'event notice.sent')
   const told = eventOf(sent.id, 'notice.sent')?.headers.traceparent
-  expect(told).toBe(`00-${caller.traceId}-${event?.spanId}-01`)
+  expect(told).toBe(`00-${sent.traceId}-${event?.spanId}-01`)
 })
 
 test('the guide shows this tree', () => {
@@ -146,8 +150,7 @@ test('a notice that lost its job: the reconciler puts it back into the same trac
 })
 
 test('attributes have the names of OpenTelemetry', () => {
-  const attributes = (name: string) =>
-    spansOf(caller).find((span) => span.name === name)?.attributes
+  const attributes = (name: string) => spansOf(sent).find((span) => span.name === name)?.attributes
   expect(attributes('POST /v1/captchas')).toMatchObject({
     'http.request.method': 'POST',
     'http.route': '/v1/captchas',
@@ -192,17 +195,17 @@ test('a caller that does not sample: no spans, nothing in the row, no header', a
   expect(spansOf(unsampled)).toEqual([])
   const { rows } = await database.pool.query(
     'SELECT id, trace_parent AS "traceParent" FROM notice WHERE id = ANY($1)',
-    [[unsampledSend.id, sent.id]],
+    [[unsampled.id, sent.id]],
   )
   const parentOf = (id: string) => rows.find((row) => row.id === id).traceParent
-  expect(parentOf(unsampledSend.id)).toBeNull()
-  expect(parentOf(sent.id)).toContain(caller.traceId)
-  expect(callOf(unsampledSend.id).headers).not.toHaveProperty('traceparent')
+  expect(parentOf(unsampled.id)).toBeNull()
+  expect(parentOf(sent.id)).toContain(sent.traceId)
+  expect(callOf(unsampled.id).headers).not.toHaveProperty('traceparent')
 })
 
 test("a page's key: its caller may be anyone, so it begins a trace", () => {
   const [{ traceId } = callerTrace()] = collector.spans.filter(
-    ({ attributes }) => attributes['messaging.message.id'] === pageSend.id,
+    ({ attributes }) => attributes['messaging.message.id'] === page.id,
   )
   expect(treeOf(spansOf({ traceId }), undefined)).toEqual(whole)
   expect(collector.text()).not.toContain(page.traceId)
@@ -226,7 +229,9 @@ test('log lines of a trace have its id', () => {
     .map((line) => JSON.parse(line))
   const messages = (traceId: string) =>
     lines.filter(({ trace_id }) => trace_id === traceId).map(({ msg }) => msg)
-  expect(messages(caller.traceId)).toEqual(['request', 'finished'])
+  // A busy machine's PostgreSQL may take the outcome at a later try, which is a line between these.
+  expect(messages(sent.traceId).at(0)).toBe('request')
+  expect(messages(sent.traceId).at(-1)).toBe('finished')
   expect(messages(refused.traceId)).toEqual(['request'])
 })
 
